@@ -74,6 +74,37 @@ def test_a_month_of_projects_is_printed(oarsub: Submitter, month: str) -> None:
     assert oarsub("report", command="oarproject").status == 0, "the last month, of all"
 
 
+def test_a_report_has_billing_units_where_weights_are_set(
+    connection: Connection, oarsub: Submitter, post: MailServer, month: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two cores for half an hour are one hour; a project with a weight of 3, at 2 a core, is billed 6 for it."""
+
+    def rows() -> list[dict[str, object]]:
+        (document,) = json.loads(oarsub("report", "physics", "--month", month, "-J", command="oarproject").out)
+        return [row for name in ("users", "projects", "queues") for row in document["tables"][name]]
+
+    assert all("billed_hours" not in row for row in rows()), "hours of cores tell everything"
+    assert oarsub("change", "fire", "--weight", "3", command="oarproject").status == 0
+    assert [row["billed_hours"] for row in rows()] == [pytest.approx(3, abs=0.1)] * 3
+    monkeypatch.setenv("OARPY_ACCOUNTING_WEIGHTS", "core=2,gpu=20")
+    run_pass(connection)
+    assert [(row["used_hours"], row["billed_hours"]) for row in rows()] == [
+        (pytest.approx(1, abs=0.1), pytest.approx(6, abs=0.1))
+    ] * 3
+    (month_start,) = connection.execute("SELECT min(window_start) FROM accounting").fetchone() or (None,)
+    for queue, consumption in (("default", 1800), ("besteffort", 360000)):
+        connection.execute(
+            "INSERT INTO accounting (window_start, window_stop, user_name, project, queue_name, consumption_type,"
+            " consumption) VALUES (%s, %s + interval '1 day', 'ann', 'fire', %s, 'GPU_USED', %s)",
+            [month_start, month_start, queue, consumption],
+        )
+    assert [row["billed_hours"] for row in rows() if row.get("user_name") == "ann"] == [30], "half an hour of a GPU"
+    assert oarsub("report", "fire", "--month", month, "--mail", command="oarproject").status == 0
+    mailed = post.mails[0].get_payload(decode=True)
+    assert isinstance(mailed, bytes)
+    assert "Used hours Asked hours Billed hours Jobs" in " ".join(mailed.decode().split())
+
+
 def test_reports_are_mailed_to_coordinators(oarsub: Submitter, post: MailServer, month: str) -> None:
     result = oarsub("report", "--month", month, "--mail", command="oarproject")
     assert (result.status, result.out) == (0, "art: no coordinator\nfire: ann\nphysics: ann, bob@lab.org\n"), result

@@ -22,12 +22,27 @@ class ReportTable:
 _OF_PROJECTS = "(%(projects)s::text[] IS NULL OR project = ANY(%(projects)s))"
 
 
-def _usage(key: str) -> str:
-    """Return the query of consumption and waits by a column, the largest user first."""
+_OF_ACCOUNTING = """
+    SELECT {key}, sum(used_hours) AS used_hours, sum(asked_seconds) / 3600 AS asked_hours
+    FROM oar_report.accounting
+"""
+# By the weights of today, as oar_report.projects has them.
+_BILLED = """
+    SELECT {key}, sum(used_hours) AS used_hours, sum(asked_seconds) / 3600 AS asked_hours,
+           sum((used_hours * coalesce((s.billing_weights ->> 'core')::float8, 0)
+                + used_gpu_hours * coalesce((s.billing_weights ->> 'gpu')::float8, 0)) * coalesce(p.weight, 1))
+               FILTER (WHERE queue_name <> 'besteffort') AS billed_hours
+    FROM oar_report.accounting LEFT JOIN projects p USING (project) CROSS JOIN scheduling_passes s
+"""
+
+
+def _usage(key: str, *, billed: bool = False) -> str:
+    """Return the query of consumption and waits by a column, the largest user first; ``billed`` with billing units."""
+    billed_hours = "coalesce(billed_hours, 0) AS billed_hours, " if billed else ""
     return f"""
         WITH used AS (
-            SELECT {key}, sum(used_hours) AS used_hours, sum(asked_seconds) / 3600 AS asked_hours
-            FROM oar_report.accounting WHERE day >= %(begin)s::timestamp AT TIME ZONE 'UTC'
+            {(_BILLED if billed else _OF_ACCOUNTING).format(key=key)}
+            WHERE day >= %(begin)s::timestamp AT TIME ZONE 'UTC'
                 AND day < %(end)s::timestamp AT TIME ZONE 'UTC' AND {_OF_PROJECTS} GROUP BY 1
         ), ended AS (
             SELECT {key}, sum(jobs)::bigint AS jobs, sum(failed_jobs)::bigint AS failed_jobs,
@@ -37,7 +52,7 @@ def _usage(key: str) -> str:
             FROM oar_report.daily_jobs WHERE day >= %(begin)s AND day < %(end)s AND {_OF_PROJECTS} GROUP BY 1
         )
         SELECT {key}, coalesce(used_hours, 0) AS used_hours, coalesce(asked_hours, 0) AS asked_hours,
-               coalesce(jobs, 0) AS jobs, coalesce(failed_jobs, 0) AS failed_jobs, mean_wait_seconds,
+               {billed_hours}coalesce(jobs, 0) AS jobs, coalesce(failed_jobs, 0) AS failed_jobs, mean_wait_seconds,
                longest_wait_seconds, mean_bounded_slowdown
         FROM used FULL JOIN ended USING ({key}) ORDER BY 2 DESC, 1
     """  # noqa: S608 - a name of ours
@@ -82,33 +97,35 @@ _QUERIES: Mapping[str, str] = {
 }
 
 
-_OF_ONE = ("users", "projects", "queues")
+_KEYS_OF_ONE = {"users": "user_name", "projects": "project", "queues": "queue_name"}
 """What is reported of one project."""
 _BELOW = """
     WITH RECURSIVE below (project) AS (
         SELECT %s::text
         UNION SELECT p.project FROM below JOIN projects p ON p.parent = below.project
     )
-    SELECT array_agg(project) FROM below
+    SELECT array_agg(project), bool_or(coalesce(p.weight, 1) <> 1 OR s.billing_weights <> '{"core": 1}')
+    FROM below LEFT JOIN projects p USING (project) CROSS JOIN scheduling_passes s
 """
 
 
 def report_tables(connection: Connection, begin: date, end: date, project: str | None = None) -> dict[str, ReportTable]:
     """Return the tables of the days from ``begin`` up to ``end``, which is not among them, as of one instant.
 
-    Those of a ``project`` are of its jobs, and of the jobs of projects below it.
+    Those of a ``project`` are of its jobs, and of the jobs of projects below it, with billing units where weights are
+    set.
     """
     tables = {}
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         # short queries over many partitions: compiling them takes longer than they do
         connection.execute("SET LOCAL jit = off")
-        row = None if project is None else connection.execute(_BELOW, [project]).fetchone()
-        values = {"begin": begin, "end": end, "projects": None if row is None else row[0]}
-        for name, query in _QUERIES.items():
-            if project is not None and name not in _OF_ONE:
-                continue
-            cursor = connection.execute(query, values)
+        projects, queries = None, _QUERIES
+        if project is not None:
+            projects, weighed = connection.execute(_BELOW, [project]).fetchone() or (None, False)
+            queries = {name: _usage(key, billed=bool(weighed)) for name, key in _KEYS_OF_ONE.items()}
+        for name, query in queries.items():
+            cursor = connection.execute(query, {"begin": begin, "end": end, "projects": projects})
             columns = tuple(column.name for column in cursor.description or ())
             tables[name] = ReportTable(columns, tuple(cursor.fetchall()))
     return tables
