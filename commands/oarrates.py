@@ -24,6 +24,7 @@ def oarrates(
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
     job: Annotated[str | None, typer.Option("--tell", metavar="JOB", hidden=True)] = None,
     measured: Annotated[str | None, typer.Option("--rates", metavar="RATES", hidden=True)] = None,
+    seconds: Annotated[str | None, typer.Option("--seconds", metavar="SECONDS", hidden=True)] = None,
     failure: Annotated[str | None, typer.Option("--failed", metavar="REASON", hidden=True)] = None,
     measure: Annotated[bool, typer.Option("--measure", hidden=True)] = False,
 ) -> None:
@@ -35,11 +36,12 @@ def oarrates(
     if user is not None and everybody:
         raise UsageError("-u with --all", hint="leave one out")
     from oarpy.client.jobs import rates
+    from oarpy.client.jobs.rates import Told
     from oarpy.client.session import open_session
 
     with open_session("oarrates") as session:
         if job is not None:
-            rates.tell(session, job, measured, failure)
+            rates.tell(session, job, Told(measured, seconds, failure))
             if failure is not None:
                 raise typer.Exit(1)
             return

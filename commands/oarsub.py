@@ -35,6 +35,8 @@ def main() -> None:
     run(app, "oarsub")
 
 
+_ANSWER_TIMEOUT = 60.0
+"""Seconds in which a pass answers."""
 _LONGEST_NUMBER = 19
 """Digits that a number of the database may have."""
 
@@ -74,11 +76,14 @@ def oarsub(
         typer.Option("--accept", metavar="OFFER", help="Take a start that a refused reservation of yours was offered."),
     ] = None,
     answer_timeout: Annotated[
-        float,
+        float | None,
         typer.Option(
-            "--answer-timeout", min=0, metavar="SECONDS", help="Wait so long for the answer to a reservation or a bag."
+            "--answer-timeout",
+            min=0,
+            metavar="SECONDS",
+            help="Wait so long for the answer to a reservation or a bag: 60, and for its profile besides.",
         ),
-    ] = 60,
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Say what would be submitted, where and when it would run, and why; -v: rules."),
@@ -161,13 +166,13 @@ def oarsub(
             _rehearse(session, options, question, as_json=as_json, verbose=verbose)
             return
         if accept is not None:
-            submitted = _accept(session, accept, answer_timeout)
+            submitted = _accept(session, accept, _ANSWER_TIMEOUT if answer_timeout is None else answer_timeout)
         elif again is not None:
             submitted = _submit_again(session, options, again, failed=resubmit is None)
         else:
             submitted = _submit(session, options, launcher, verbose=verbose)
         form = Form.JSON if as_json else Form.ID if parsable else Form.TEXT
-        _show(session, submitted, answer_timeout, form, verbose=verbose)
+        _show(session, submitted, _patience(session, submitted, answer_timeout), form, verbose=verbose)
         if submitted.kind is not None and not (as_json or no_hint):
             _propose(session, submitted)
     if "interactive" in options.flags:
@@ -369,6 +374,14 @@ class Form(Enum):
     TEXT = "text"
     JSON = "json"
     ID = "id"
+
+
+def _patience(session: Session, submitted: Submitted, given: float | None) -> float:
+    """Return the seconds for which an answer is waited for."""
+    if given is not None:
+        return given
+    profile = session.configuration.scheduler.profile_limit if submitted.is_bag and submitted.measuring else 0
+    return _ANSWER_TIMEOUT + profile
 
 
 def _show(session: Session, submitted: Submitted, timeout: float, form: Form, *, verbose: bool) -> None:

@@ -121,6 +121,7 @@ class SchedulerSettings:
     promises: bool = True
     promised_share: Percent = 75
     bag_tasks: Positive = 10_000
+    profile_limit: Positive = 1_800
     jobs_per_pass: NotNegative = 10_000
     suspended_resource_types: tuple[str, ...] = ("default",)
     jobs_per_user: NotNegative = 5_000

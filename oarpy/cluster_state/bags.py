@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection
 from math import inf
 
+from oarpy.cluster_state.mapped_jobs import node_types
 from oarpy.cluster_state.state_part import StatePart
 from oarpy.cluster_state.window_line import has_other_room
 from oarpy.configuration import Configuration
 from oarpy.model.reasons import local_instant, sentence
 from oarpy.scheduler.bags.bag_pass import Bag, BagAnswers, BagStep
+from oarpy.scheduler.bags.profiles import Profile
 from oarpy.scheduler.decide import Decisions
+from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.snapshot import Snapshot
 from oarpy.store.database import Connection
+from oarpy.store.jobs import kill_requests
 from oarpy.store.passes import bag_promises
 from oarpy.store.passes.bag_promises import BagChange, LiveBagRow
 
@@ -38,6 +42,9 @@ class Bags(StatePart):
 
     def __init__(self, configuration: Configuration) -> None:
         self._share = configuration.scheduler.promised_share
+        self._node_type = configuration.scheduler.node_type
+        self._profile_limit = configuration.scheduler.profile_limit
+        self._next_late: float | None = None
         self._rows: list[LiveBagRow] = []
         self._last: Snapshot | None = None
         self._thorough_at, self._hasty = -inf, False
@@ -61,11 +68,20 @@ class Bags(StatePart):
                 -inf if row.last_end is None else row.last_end,
                 frozenset(row.repeated),
                 -inf if row.completion is None else row.completion,
+                self._profile(row, snapshot.platform),
             )
             for row in self._rows
         ]
         replan = self._last is None or self._hasty or has_other_room(self._last, snapshot)
         return BagStep(bags, self._share, replan, thorough=snapshot.now >= self._thorough_again())
+
+    def _profile(self, row: LiveBagRow, platform: Platform) -> Profile | None:
+        """Return how long tasks take on the resources of each type of nodes, None if no type has a profile."""
+        seconds = row.profile
+        if not seconds:
+            return None
+        kinds = node_types(platform, self._node_type)
+        return Profile([(kind.bits, seconds[str(kind.value)]) for kind in kinds if str(kind.value) in seconds])
 
     def write(self, connection: Connection, decided: Decisions, snapshot: Snapshot, gone: Collection[int]) -> None:
         """Write new promises and changes of promises; end bags that have no task left."""
@@ -82,8 +98,24 @@ class Bags(StatePart):
                 for row in self._rows
                 if row.bag in for_places or row.bag not in reported
             )
-            bag_promises.change(connection, [change for change in changes if change is not None])
+            made = [change for change in changes if change is not None]
+            bag_promises.change(connection, made)
+            bag_promises.tell_unprofiled(connection, [change.bag for change in made if change.kind == "PROMISED"])
         bag_promises.end(connection)
+        self._end_profiles(connection, snapshot.now)
+
+    def _end_profiles(self, connection: Connection, now: float) -> None:
+        """Have the jobs ended that take profiles of no use: the bag is over, or has waited for long enough."""
+        self._next_late, kills = None, []
+        for row in bag_promises.live_profiles(connection, [row.bag for row in self._rows]):
+            late = row.submitted + self._profile_limit
+            if row.over or late <= now:
+                kills.append(
+                    (row.job, f"bag {row.bag} is over" if row.over else f"the profile of bag {row.bag} is late")
+                )
+            else:
+                self._next_late = min(late, self._next_late or inf)
+        kill_requests.ask_once(connection, kills, "metascheduler")
 
     def committed(self, decided: Decisions, snapshot: Snapshot) -> None:
         """Remember the holders of resources, to see in the next pass which of them left earlier than expected."""
@@ -94,8 +126,9 @@ class Bags(StatePart):
             self._thorough_at = snapshot.now
 
     def next_pass(self, decided: Decisions, snapshot: Snapshot, now: float) -> float | None:
-        """Return when tasks are placed anew of which some have just begun earlier."""
-        return self._thorough_again() if self._hasty else None
+        """Return when tasks are placed anew of which some have just begun earlier, or when a profile is late."""
+        instants = [*([self._thorough_again()] if self._hasty else []), *([self._next_late] if self._next_late else [])]
+        return min(instants, default=None)
 
     def _thorough_again(self) -> float:
         """Return from when on all tasks may be placed anew (epoch seconds)."""
@@ -120,9 +153,10 @@ def _change(row: LiveBagRow, answers: BagAnswers) -> BagChange | None:
     if refused := next((answers.refused[task] for task in row.tasks if task in answers.refused), None):
         reason = sentence(refused[0], local_instant)
         return BagChange(row.bag, "REFUSED", refused[1], None, reason, reason)
-    expected = answers.expected[row.bag]
-    if expected == -inf:  # no task of it holds anything
+    planned = answers.expected[row.bag]
+    if planned == -inf:  # no task of it holds anything
         return None
+    expected = _expected(row, answers, planned)
     if row.promise is None:
         promise = answers.promises.get(row.bag)
         if promise is None:
@@ -131,16 +165,24 @@ def _change(row: LiveBagRow, answers: BagAnswers) -> BagChange | None:
             row.bag, "PROMISED", promise, expected, "it was submitted", f"it is done by {local_instant(promise)}"
         )
     repeating = row.bag in answers.repeating
-    if expected >= row.promise + _SAME:
+    if planned >= row.promise + _SAME:
         cause = _REPEATED if repeating else _LOST
-        text = f"it is done by {local_instant(expected)}, not by {local_instant(row.promise)}: {cause}"
-        return BagChange(row.bag, "BROKEN", expected, expected, cause, text)
-    better = expected if row.deadline is None else max(expected, row.deadline)
+        text = f"it is done by {local_instant(planned)}, not by {local_instant(row.promise)}: {cause}"
+        return BagChange(row.bag, "BROKEN", planned, expected, cause, text)
+    better = planned if row.deadline is None else max(planned, row.deadline)
     if better <= row.promise - WORTH_TELLING:
         text = f"it is done by {local_instant(better)}, not by {local_instant(row.promise)}: {_EARLIER}"
         return BagChange(row.bag, "IMPROVED", better, expected, _EARLIER, text)
     before = row.promise if row.expected is None else row.expected
-    if row.expected is not None and abs(expected - before) < _SAME:
+    if row.expected is not None and abs(expected - before) < (WORTH_TELLING if row.profile else _SAME):
         return None
     cause = _EARLIER if expected < before else _MORE_TASKS if repeating else _LATER
     return BagChange(row.bag, "EXPECTED", row.promise, expected, cause, "")
+
+
+def _expected(row: LiveBagRow, answers: BagAnswers, planned: float) -> float:
+    """Return when a bag is expected to be done: by its profile, without one as it is ``planned`` by walltimes."""
+    if not row.profile:
+        return planned
+    known = planned if row.expected is None else min(row.expected, planned)
+    return answers.predicted.get(row.bag, known)

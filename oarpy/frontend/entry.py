@@ -26,7 +26,7 @@ def start(name: str, *, by_gateway: bool = True) -> NoReturn:
         from oarpy.frontend.job_key import become_ssh
 
         become_ssh(sys.argv[1:])
-    if name == "oarrates" and sys.argv[1:2] == ["--measure"] and len(sys.argv) == 4:
+    if name == "oarrates" and sys.argv[1:2] == ["--measure"] and len(sys.argv) in (3, 4):
         from oarpy.frontend.measuring import told
 
         sys.argv[1:] = told(sys.argv[2:])

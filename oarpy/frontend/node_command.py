@@ -60,7 +60,7 @@ def _run(name: str, arguments: list[str]) -> int:
         copy(arguments)
     if name == "oarsh":
         become_ssh(arguments)
-    if name == "oarrates" and arguments[:1] == ["--measure"] and len(arguments) == 3:
+    if name == "oarrates" and arguments[:1] == ["--measure"] and len(arguments) in (2, 3):
         from oarpy.frontend.measuring import told
 
         arguments = told(arguments[1:])

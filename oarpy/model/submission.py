@@ -273,6 +273,17 @@ class Submission:
     strict: bool = _field(
         checks.boolean, False, Option(("--strict",), "refuse a bag that cannot be done by --until"), read_only=True
     )
+    profile: str = _field(
+        checks.text,
+        "",
+        Option(
+            ("--profile",),
+            "script that prints the seconds of a task of the bag",
+            "SCRIPT",
+            read=checks.program("--profile"),
+        ),
+        read_only=True,
+    )
     processes: int = _field(
         checks.integer(0, checks.MOST_PROCESSES),
         0,

@@ -266,6 +266,17 @@ def number(option: str, lowest: int, highest: int) -> Callable[[str], int]:
     return lambda value: read_number(option, value, lowest, highest)
 
 
+def program(option: str) -> Callable[[str], str]:
+    """Return the reader of the name of a program."""
+
+    def read(text: str) -> str:
+        if not text:
+            raise UsageError(f"{option} '' is no program", hint="name an executable file that is here: chmod +x")
+        return text
+
+    return read
+
+
 def read_sizes(value: str) -> tuple[str, ...]:
     """Return the sizes of processes in the list ``a,b``. Raises :class:`UsageError` for a wrong or repeated size."""
     sizes = tuple(size.strip() for size in value.split(","))

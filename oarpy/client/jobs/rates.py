@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypedDict
 
 from oarpy.client.rendering import Column, Report, Table, TwoForms, local_date
@@ -11,12 +12,12 @@ from oarpy.client.session import Session
 from oarpy.model.durations import format_duration
 from oarpy.model.errors import NotFound, UsageError
 from oarpy.model.node_types import ONE_TYPE
-from oarpy.store.jobs import rates
+from oarpy.store.jobs import bag_profiles, rates
 from oarpy.store.jobs.rates import Measurement, StoredRate
 
 _HIGHEST = float(1 << 53)
 _LONGEST_REASON = 300
-_NUMBER = 19
+_DIGITS = 19
 """Digits that the number of a job may have."""
 
 
@@ -90,22 +91,50 @@ def _whose(session: Session, user: str | None, *, everybody: bool) -> str | None
     return None if everybody else user or session.user
 
 
-def tell(session: Session, job: str, measured: str | None, failure: str | None) -> None:
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a job that measures tells, as typed: ``rates`` by size, the ``seconds`` of a task, or its ``failure``."""
+
+    rates: str | None
+    seconds: str | None
+    failure: str | None
+
+    @property
+    def reason(self) -> str | None:
+        """The failure as it is stored."""
+        return None if self.failure is None else self.failure[:_LONGEST_REASON].replace("\0", " ")
+
+
+def tell(session: Session, job: str, told: Told) -> None:
     """Keep what a job of the caller has measured, or why it has measured nothing."""
-    number = int(job) if job.isascii() and job.isdigit() and len(job) < _NUMBER else 0
+    number = int(job) if job.isascii() and job.isdigit() and len(job) < _DIGITS else 0
     with session.connection.transaction():
+        if bag_profiles.is_taken(session.connection, number, session.user):
+            _tell_profile(session, number, told)
+            return
         known = rates.measurer(session.connection, number, session.user)
         if known is None or not known.live:
             raise NotFound(f"job '{job[:40]}' of yours measures no rates", hint="oarsub --processes measures them")
-        if failure is not None:
-            rates.fail(session.connection, number, failure[:_LONGEST_REASON].replace("\0", " "))
+        if told.reason is not None:
+            rates.fail(session.connection, number, told.reason)
             return
-        measured_rates = dict(_rate(text) for text in (measured or "").split(","))
+        measured_rates = dict(_rate(text) for text in (told.rates or "").split(","))
         if measured_rates.keys() != set(known.sizes):
             raise UsageError(
                 f"rates of {', '.join(measured_rates)[:200]}", hint=f"the sizes are {', '.join(known.sizes)}"
             )
         rates.tell(session.connection, number, measured_rates)
+
+
+def _tell_profile(session: Session, job: int, told: Told) -> None:
+    """Keep the seconds of a task of a bag, or why they are not known."""
+    if told.reason is not None:
+        bag_profiles.fail(session.connection, job, told.reason)
+        return
+    seconds = _number(told.seconds or "")
+    if seconds is None:
+        raise UsageError(f"'{(told.seconds or '')[:80]}' are no seconds", hint="a number above 0")
+    bag_profiles.tell(session.connection, job, seconds)
 
 
 def sentences(session: Session, job: int) -> tuple[str, ...]:
@@ -137,10 +166,16 @@ def _why_unrated(measured: Measurement | None) -> str:
 
 def _rate(text: str) -> tuple[str, float]:
     size, _, number = text.partition("=")
-    try:
-        rate = float(number)
-    except ValueError:
-        rate = math.nan
-    if not 0 < rate <= _HIGHEST:
+    rate = _number(number)
+    if rate is None:
         raise UsageError(f"'{text[:80]}' is no rate", hint="SIZE=NUMBER, a number above 0")
     return size, rate
+
+
+def _number(text: str) -> float | None:
+    """Return a number above 0, None if the text is none."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    return number if 0 < number <= _HIGHEST else None

@@ -14,7 +14,7 @@ from oarpy.model.job_types import BAG, BESTEFFORT, read_types
 from oarpy.model.submission import Submission
 from oarpy.model.submission_checks import read_number
 from oarpy.store.database import Connection
-from oarpy.store.jobs import bags
+from oarpy.store.jobs import bag_profiles, bags
 
 _ALONE = {
     "array_size": "--array",
@@ -32,13 +32,16 @@ _STAYS = "the bag stays: oarstat --bag tells, oardel --bag gives it up"
 class BagAnswer:
     """The promised end of all tasks of a bag (epoch seconds), or the ``reason`` why the bag was refused.
 
-    For a refused bag, ``promise`` is when it could be done, if ever; ``deadline`` is the requested deadline.
+    For a refused bag, ``promise`` is when it could be done, if ever; ``deadline`` is the requested deadline. A bag with
+    a profile is ``expected`` to be done earlier; ``warnings`` say on which nodes it has none.
     """
 
     bag: int
     promise: float | None
     deadline: float | None
     reason: str = ""
+    expected: float | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def meets(self) -> bool | None:
@@ -62,6 +65,8 @@ def check_bag(submission: Submission, settings: SchedulerSettings) -> None:
     if not submission.bag:
         if submission.strict:
             raise UsageError("--strict without --bag", hint="it is about the --until of a bag")
+        if submission.profile:
+            raise UsageError("--profile without --bag", hint="it prints the seconds of a task of a bag")
         if BAG in submission.types:
             raise UsageError(f"-t {BAG} without --bag", hint="oarsub --bag N")
         return
@@ -101,6 +106,14 @@ def wait_for_promise(connection: Connection, bag: int, timeout: float) -> BagAns
     """
     with place_to_wait(_STAYS):
         row = wait_for(connection, lambda: bags.answer(connection, bag), timeout)
+    profiles = bag_profiles.of_bag(connection, bag)
     if row is None:
-        raise Unreachable(f"no server has answered bag {bag} within {timeout:g} s", hint=_STAYS)
-    return BagAnswer(bag, row.promise, row.deadline, row.reason)
+        live = ", ".join(str(profile.job) for profile in profiles if profile.live)
+        because = f": its profile is taken first, by {live}" if live else ""
+        raise Unreachable(f"no server has answered bag {bag} within {timeout:g} s{because}", hint=_STAYS)
+    warnings = tuple(
+        f"Warning: tasks count with their walltime on nodes of type {profile.node_type}: {profile.why_none}"
+        for profile in profiles
+        if profile.seconds is None
+    )
+    return BagAnswer(bag, row.promise, row.deadline, row.reason, row.expected if profiles else None, warnings)

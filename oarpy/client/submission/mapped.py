@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import os
-import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from oarpy.admission.filters.filters import compile_filter, join_conditions
 from oarpy.client.caller import current
+from oarpy.client.submission.measuring import Measurer, Measuring, facts, measuring_job, node_types, require_program
 from oarpy.configuration import Configuration, SchedulerSettings
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import read_types
-from oarpy.model.node_types import ONE_TYPE, of_types
 from oarpy.model.plugins import MAPPINGS, plugin
-from oarpy.model.request import parse_request
 from oarpy.model.submission import Submission
 from oarpy.model.submission_checks import short
 from oarpy.processes.mapping import MAPPERS
 from oarpy.store.database import Connection
-from oarpy.store.jobs import rates, submissions
+from oarpy.store.jobs import rates
 from oarpy.store.jobs.rates import ProgramKey
 
 _USUAL_MODEL = "sync"
 _LONGEST = 1000
 """Bytes of the path of a program, and of its arguments, by which its rates are kept."""
-_MOST_TYPES = 20
-"""Types of nodes on which a program is measured for one job."""
 NAME = "rates"
 """The name of jobs that measure."""
 
@@ -77,14 +72,6 @@ def _check_model(model: str, settings: SchedulerSettings) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Measuring:
-    """A job that measures the rates of a program on a type of nodes."""
-
-    node_type: str
-    requested: Submission
-
-
-@dataclass(frozen=True, slots=True)
 class Mapped:
     """A job whose processes are to be mapped, before it is stored.
 
@@ -107,11 +94,12 @@ class Mapped:
             if measurement.live and wanted <= set(measurement.sizes)
         ]
         node_type = configuration.scheduler.node_type
-        kinds = _node_types(connection, node_type, self.submission)
+        kinds = node_types(connection, node_type, self.submission)
         missing = [kind for kind in kinds if not wanted <= known.get(kind, set())]
         measured = {measurement.node_type: measurement.job for measurement in live}
+        measurer = Measurer(NAME, self.requested.rate, [",".join(self.requested.sizes)], settings.rate_limit)
         new = [
-            Measuring(kind, _measuring(self.requested, _of_type(connection, node_type, kind), settings.rate_limit))
+            measuring_job(connection, measurer, self.requested, node_type, kind)
             for kind in missing
             if kind not in measured
         ]
@@ -134,13 +122,10 @@ def mapping_of(submission: Submission, requested: Submission) -> Mapped:
 
     ``requested`` is the submission before the rules ran.
     """
-    if _facts(submission.rate) is None:
-        raise UsageError(
-            f"--rate '{short(submission.rate)}' is no program", hint="name an executable file that is here: chmod +x"
-        )
+    require_program("--rate", submission.rate)
     name, _, arguments = submission.command.strip().partition(" ")
-    facts = _facts(name)
-    if facts is None:
+    found = facts(name)
+    if found is None:
         raise UsageError(
             f"--processes: there is no program '{short(name)}' here", hint="the command begins with a program of yours"
         )
@@ -150,66 +135,5 @@ def mapping_of(submission: Submission, requested: Submission) -> Mapped:
             raise UsageError(
                 f"--processes: the {what} of the program are longer than {_LONGEST} bytes", hint="use a script"
             )
-    key = ProgramKey(submission.user, os.path.normpath(path), *facts, arguments.strip())
+    key = ProgramKey(submission.user, os.path.normpath(path), *found, arguments.strip())
     return Mapped(key, submission, requested)
-
-
-def _facts(name: str) -> tuple[int, int] | None:
-    """Return size and date of a program that the caller may run, None if there is none."""
-    return current().program_facts(name) if name else None
-
-
-def _node_types(connection: Connection, node_type: str, submission: Submission) -> list[str]:
-    """Return the types of nodes on which a job may run."""
-    if not node_type:
-        return [ONE_TYPE]
-    properties = submissions.properties(connection)
-    texts = {join_conditions(submission.properties, text) for text in _filters(submission)}
-    everywhere = "" in texts  # some group may have any resource
-    conditions = [] if everywhere else [compile_filter(text, properties).sql for text in sorted(texts)]
-    types = rates.node_types(connection, node_type, conditions)
-    if not types:
-        raise UsageError(
-            f"no resource that the job may have has a {node_type}",
-            hint="scheduler.node_type tells types of nodes apart",
-        )
-    if len(types) > _MOST_TYPES:
-        raise UsageError(
-            f"the job may run on {len(types)} types of nodes", hint=f"at most {_MOST_TYPES}: choose some by -p"
-        )
-    return types
-
-
-def _filters(submission: Submission) -> set[str]:
-    """Return the conditions of groups; empty for no condition."""
-    return {group.filter for way in submission.alternatives for group in way.groups} or {""}
-
-
-def _of_type(connection: Connection, node_type: str, kind: str) -> str:
-    """Return the condition on resources that they are of this type."""
-    text = not node_type or submissions.properties(connection)[node_type] == "text"
-    return of_types(node_type, [kind if text else int(kind)])
-
-
-def _measuring(submission: Submission, condition: str, limit: int) -> Submission:
-    """Return the job of the same user that measures on one core of resources that meet a condition."""
-    here = current().directory()
-    script = os.path.normpath(os.path.join(here, submission.rate)) if "/" in submission.rate else submission.rate
-    request = replace(parse_request("resource_id=1"), walltime=limit)
-    filters = _filters(submission)
-    return Submission(
-        user=submission.user,
-        groups=submission.groups,
-        queue=submission.queue,
-        project=submission.project,
-        name=NAME,
-        properties=join_conditions(submission.properties, *(filters if len(filters) == 1 else ()), condition),
-        alternatives=(request,),
-        command=shlex.join(["oarrates", "--measure", script, ",".join(submission.sizes)]),
-        directory=submission.directory,
-        stdout=f"OAR.{NAME}.%jobid%.stdout",
-        stderr=f"OAR.{NAME}.%jobid%.stderr",
-        environment=submission.environment,
-        submitted_from=submission.submitted_from,
-        initial_request=submission.initial_request,
-    )

@@ -39,7 +39,8 @@ class SubmittedDocument(TypedDict):
 
     ``job_id`` is the first job, ``notes`` are those of the rules, ``reservations`` is there when it was one, ``trace``
     when it was asked for. A bag has ``promise``, ``deadline`` (epoch seconds) and ``meets``, a refused one the
-    ``reason``, and as ``promise`` when it could be had. ``measuring`` are jobs that measure its rates first.
+    ``reason``, and as ``promise`` when it could be had, one with a profile when it is ``expected``. ``measuring`` are
+    jobs that measure its rates, or the seconds of a task, first.
     """
 
     job_id: int
@@ -52,6 +53,7 @@ class SubmittedDocument(TypedDict):
     deadline: NotRequired[int | None]
     meets: NotRequired[bool | None]
     reason: NotRequired[str]
+    expected: NotRequired[int | None]
     measuring: NotRequired[Sequence[int]]
     trace: NotRequired[Sequence[str]]
 
@@ -75,7 +77,8 @@ def remarks(submitted: Submitted) -> list[str]:
     """Return the rules' notes as they are, and warnings behind ``# ``."""
     lines = [*submitted.notes, *(f"# {line}" for line in submitted.warnings)]
     if submitted.measuring:
-        lines.append(f"# Its rates are measured first, by {_jobs(submitted.measuring)}")
+        what = "The seconds of a task are" if submitted.is_bag else "Its rates are"
+        lines.append(f"# {what} measured first, by {_jobs(submitted.measuring)}")
     return lines
 
 
@@ -98,14 +101,17 @@ def answer_text(answer: ReservationAnswer) -> str:
 
 def promise_text(answer: BagAnswer) -> str:
     """Return the date by which a bag will be done and whether that meets its deadline, or why it was refused."""
+    warnings = [f"# {warning}" for warning in answer.warnings]
     if answer.reason:
-        return f"# Bag not accepted --> KO ({answer.reason})\n"
+        return "".join(f"{line}\n" for line in (*warnings, f"# Bag not accepted --> KO ({answer.reason})"))
     assert answer.promise is not None
-    lines = [f"promised completion : {local_date(answer.promise)}"]
+    lines = [*warnings, f"promised completion : {local_date(answer.promise)}"]
     if answer.deadline is not None and answer.meets:
         lines.append("deadline met")
     elif answer.deadline is not None:
         lines.append(f"deadline missed by {format_duration(round(answer.promise - answer.deadline))}")
+    if answer.expected is not None:
+        lines.append(f"expected completion : {local_date(answer.expected)}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -154,6 +160,9 @@ def record(
         result["promise"] = whole_seconds(bag.promise)
         result["deadline"] = whole_seconds(bag.deadline)
         result["meets"] = bag.meets
+        if bag.expected is not None:
+            result["expected"] = whole_seconds(bag.expected)
+        result["warnings"] = [*result["warnings"], *bag.warnings]
         if bag.reason:
             result["reason"] = bag.reason
     if verbose:

@@ -19,7 +19,9 @@ from oarpy.client.submission.draft import Submitter, draft
 from oarpy.client.submission.feasibility import Need, check_consumables, check_names, consumable_names, needed_resources
 from oarpy.client.submission.kept_scripts import without_foreign_script
 from oarpy.client.submission.mapped import Mapped, check_mapped, mapping_of
+from oarpy.client.submission.measuring import Measuring, require_program
 from oarpy.client.submission.options import Options
+from oarpy.client.submission.profiled import profiling_jobs
 from oarpy.client.submission.project_hours import Stored, charge, charge_again
 from oarpy.client.submission.projects import check_project, with_project
 from oarpy.client.submission.site import DatabaseSite, rule_limits, unix_groups
@@ -34,12 +36,12 @@ from oarpy.model.states import JobState
 from oarpy.model.submission import Submission
 from oarpy.model.submission_checks import short
 from oarpy.store import notifications
-from oarpy.store.jobs import job_listing, rates, submissions
+from oarpy.store.jobs import bag_profiles, job_listing, rates, submissions
 from oarpy.store.jobs.scope import JobScope, reached
 from oarpy.store.platform import admission_rules as rule_store
 
 _RESUBMITTABLE = frozenset({JobState.TERMINATED, JobState.ERROR, JobState.FINISHING})
-_NOT_AGAIN = frozenset({"reservation", "array_size", "array_parameters", "bag", "dependencies"})
+_NOT_AGAIN = frozenset({"reservation", "array_size", "array_parameters", "bag", "profile", "dependencies"})
 """Parts of a request that are not repeated in a second submission."""
 NO_SERVER = "no server is running: jobs start when 'oarpy server' does"
 """The message while no scheduler runs."""
@@ -133,7 +135,7 @@ class Submitted:
 
     ``array`` is an older array that they join. ``kind`` and ``request`` belong to the submission, if it is new.
     ``warnings`` come from the client, ``notes`` from the rules; ``trace`` says what each rule did.
-    ``measuring`` are jobs that measure the rates of its program first.
+    ``measuring`` are jobs that measure the rates of its program, or the seconds of a task, first.
     """
 
     job_ids: tuple[int, ...]
@@ -159,7 +161,7 @@ class Admitted:
     """A submission that may be stored, with the findings of its checks.
 
     ``requested`` is the submission before the rules ran, ``need`` the resources that it takes. ``measuring`` are jobs
-    that measure the rates of its program first.
+    that measure the rates of its program, or the seconds of a task, first.
     """
 
     submission: Submission
@@ -190,14 +192,20 @@ def submit(
     elif not read_types(submission.types).negotiates:
         raise UsageError(f"-t {NEGOTIATED} is for what subscribes", hint="oarnegotiate, or oarsub without it")
     mapping = mapping_of(submission, accepted.requested) if submission.processes else None
+    if submission.profile:
+        require_program("--profile", submission.profile)
     pairs = job_keys.key_pairs(submission, environment)
     kind = submission.kind if session.configuration.submission.hints and also is None else None
     with session.connection.transaction():
+        profiles = _profiling(session, accepted)
+        if profiles:
+            accepted = _after(accepted, [job for job, _ in profiles])
         if mapping is not None:
             accepted = _after_measuring(session, accepted, mapping)
         job_ids = store(session, accepted, message(accepted), kind)
         if mapping is not None:
             mapping.store(session.connection, job_ids[0], accepted.need.resources)
+        bag_profiles.insert(session.connection, job_ids[0], profiles)
         job_keys.store(session.connection, submission, job_ids, pairs)
         if also is not None:
             also(job_ids[0])
@@ -206,17 +214,35 @@ def submit(
 
 
 def _after_measuring(session: Session, accepted: Admitted, mapping: Mapped) -> Admitted:
-    """Store the jobs that measure what rates are missing; return the submission, which waits for them.
-
-    These go through the rules as any job of the user does.
-    """
+    """Store the jobs that measure what rates are missing; return the submission, which waits for them."""
     new, jobs = mapping.unmeasured(session.connection, session.configuration)
+    for job, kind in _measuring(session, new):
+        rates.measure(session.connection, job, mapping.key, accepted.submission.sizes, kind)
+        jobs.append(job)
+    return _after(accepted, jobs)
+
+
+def _profiling(session: Session, accepted: Admitted) -> list[tuple[int, str]]:
+    """Store the jobs that take the profile of a bag; return each with its type of nodes, none without a profile."""
+    if not accepted.submission.profile:
+        return []
+    settings = session.configuration.scheduler
+    return _measuring(session, profiling_jobs(session.connection, settings, accepted.submission, accepted.requested))
+
+
+def _measuring(session: Session, new: Sequence[Measuring]) -> list[tuple[int, str]]:
+    """Store jobs that measure, which go through the rules as any job does; return each with its type of nodes."""
     site = DatabaseSite(session, datetime.now().astimezone())
+    stored = []
     for measure in new:
         measuring = admitted(session, site, measure.requested, (), *_ruled(session, site, measure.requested))
         (job,) = store(session, measuring, message(measuring))
-        rates.measure(session.connection, job, mapping.key, accepted.submission.sizes, measure.node_type)
-        jobs.append(job)
+        stored.append((job, measure.node_type))
+    return stored
+
+
+def _after(accepted: Admitted, jobs: Sequence[int]) -> Admitted:
+    """Return a submission that waits for jobs that measure."""
     submission = accepted.submission
     return replace(
         accepted,

@@ -16,6 +16,9 @@ A promised task is an accepted reservation. Its bag has a *promise*, the instant
 
 Tasks are placed one after the other, each at the earliest place that is left. All tasks together, with the running
 ones, hold at most a share of the resources, but a single task may be larger.
+
+Tasks of a bag that wait for other jobs, which take its profile, are planned as any job until these are over. Promises
+are made from walltimes. A profile tells when the bag is expected to be done (:mod:`~oarpy.scheduler.bags.profiles`).
 """
 
 from __future__ import annotations
@@ -31,12 +34,14 @@ from msgspec import structs
 from oarpy.model.job_types import BAG
 from oarpy.model.reasons import ACCEPTED, Reason, Why
 from oarpy.scheduler.bags.making_room import RoomMade, RoomMakers
+from oarpy.scheduler.bags.profiles import Profile
 from oarpy.scheduler.gantt.demands import CompiledAlternative, CompiledRequests, Demand
-from oarpy.scheduler.gantt.gantt import Claim, Gantt
+from oarpy.scheduler.gantt.gantt import Claim, Gantt, bits_held
 from oarpy.scheduler.gantt.search import Found, Search
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.plan import Placement, Plan
 from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.rules.dependencies import Dependencies
 from oarpy.scheduler.rules.reservations import is_broken, promised, with_reservations
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Reservation, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
@@ -54,7 +59,7 @@ class Bag:
     ``tasks`` are its jobs that are not over, ``ended`` is the latest end of the others. Without a ``promise`` it waits
     for its answer. The promised instant includes the security time after the end, for launching and ending tasks. Jobs
     that run failed tasks of a promised bag again are ``repeated`` until they have places. ``completion`` is when a bag
-    over several clusters is done over all, as its broker told.
+    over several clusters is done over all, as its broker told. ``profile`` tells how long its tasks take.
     """
 
     id: int
@@ -65,6 +70,7 @@ class Bag:
     ended: float = -inf
     repeated: frozenset[int] = frozenset()
     completion: float = -inf
+    profile: Profile | None = None
 
     @property
     def done(self) -> float:
@@ -91,7 +97,8 @@ class BagAnswers:
     ``expected`` is the end of each promised bag as planned now. ``promises`` are the promises made in this pass, by
     bag, for which the reservations of ``room_made`` move inside their windows. ``hasty`` is true if tasks that do not
     begin now might move forward, too. Bags ``without_place`` have tasks that cannot start anywhere, or failed tasks
-    without a new place. Failed tasks of ``repeating`` bags got new places.
+    without a new place. Failed tasks of ``repeating`` bags got new places. ``predicted`` is the end by the
+    profiles of bags, as far as it was looked for.
     """
 
     moves: tuple[Reservation, ...] = ()
@@ -103,6 +110,7 @@ class BagAnswers:
     hasty: bool = False
     without_place: frozenset[int] = frozenset()
     repeating: frozenset[int] = frozenset()
+    predicted: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +133,7 @@ class BagStep:
 
     def kept(self, snapshot: Snapshot, matchers: Matchers | None) -> KeptBags:
         """Move promised tasks forward, and take the tasks of new bags out of the waiting jobs."""
-        new = frozenset(job for bag in self.bags for job in bag.asking)
+        new = frozenset(job for bag in self.bags for job in bag.asking) - _waiting_for_others(snapshot, self.bags)
         repeated = frozenset(job for bag in self.bags for job in bag.repeated)
         stopped = {job.id for job in snapshot.waiting if job.id in repeated and _is_stopped(job)}
         new -= stopped
@@ -153,7 +161,7 @@ class BagStep:
                     without_place.add(bag.id)
         changed = _on_time(with_reservations(snapshot, moves), self.own)
         answers = BagAnswers(tuple(moves), hasty=hasty, without_place=frozenset(without_place))
-        return KeptBags(self.bags, changed, asking, answers, room)
+        return KeptBags(self.bags, changed, asking, answers, room, thorough=self.thorough)
 
 
 class KeptBags:
@@ -166,9 +174,11 @@ class KeptBags:
         asking: Sequence[WaitingJob],
         answers: BagAnswers,
         room: _Room,
+        *,
+        thorough: bool,
     ) -> None:
         self.snapshot = snapshot
-        self._bags, self._answers, self._room = bags, answers, room
+        self._bags, self._answers, self._room, self._thorough = bags, answers, room, thorough
         self._asking = {job.id: job for job in asking}
 
     def answered(self, plan: Plan) -> BagAnswers:
@@ -214,7 +224,18 @@ class KeptBags:
             refused=refused,
             without_place=frozenset(without_place),
             repeating=frozenset(repeating),
+            predicted=self._predicted(expected, promises),
         )
+
+    def _predicted(self, expected: Mapping[int, float], promises: Collection[int]) -> dict[int, float]:
+        """Return when promised bags are done if their tasks take as long as their profiles tell."""
+        return {
+            bag.id: max(bag.ended, min(self._room.predicted_end(bag), expected[bag.id]))
+            for bag in self._bags
+            if bag.profile is not None
+            and expected[bag.id] > -inf
+            and (bag.id in promises or (self._thorough and bag.promise is not None))
+        }
 
     def _places(self, tasks: Sequence[WaitingJob], plan: Plan, latest: float) -> RoomMade:
         """Return places for all tasks beside all planned jobs; an empty list if one task has no place.
@@ -401,6 +422,42 @@ class _Room:
             best, lo, hi = (earlier, lo, mid) if earlier else (best, mid, hi)
         return best
 
+    def predicted_end(self, bag: Bag) -> float:
+        """Return when the last task of a bag ends if each takes as long as the bag's profile tells.
+
+        A task begins where the one before it ends, without the security time, beside all that others hold.
+        """
+        profile = bag.profile
+        assert profile is not None
+        now, planned = self._snapshot.now, self._tasks_to_come(bag)
+        gone = {task.id for task in planned}
+        others = replace(self._snapshot, waiting=self._jobs, security_time=0)
+        gantt, ends = Gantt(others), [-inf]
+        held = [job for job in self._holding.values() if job.id not in gone]
+        for place, job in enumerate(held):
+            if job.id in bag.tasks:
+                bits = bits_held(others.platform, job)
+                held[place] = structs.replace(job, walltime=profile.running(job, bits, now))
+                ends.append(held[place].end)
+        gantt.hold(held)
+        for task, claim in self._entered:
+            if task.id not in gone:
+                gantt.enter(task, claim, everywhere=True)
+        if planned:
+            ends += profile.ends(gantt, self._demand(gantt, planned[0]), planned, now)
+        return max(ends)
+
+    def _tasks_to_come(self, bag: Bag) -> list[WaitingJob]:
+        """Return the tasks of a bag that have places and have not begun."""
+        reserved = (reservation.job for reservation in self._snapshot.reservations)
+        entered = (task for task, _ in self._entered)
+        return [job for job in (*reserved, *entered) if job.id in bag.tasks or job.id in bag.repeated]
+
+    def _demand(self, gantt: Gantt, task: WaitingJob) -> Demand:
+        """Return the demand of a task, which all tasks of its bag have."""
+        roles = roles_of(task)
+        return Demand(task, roles, (self._option(task),), gantt.limits(task, roles))
+
     def enter(self, tasks: Sequence[WaitingJob], claims: Sequence[Claim], moves: Sequence[WindowMove] = ()) -> None:
         """Let the tasks of a new bag hold their places, and reservations that made room theirs."""
         self._entered += zip(tasks, claims, strict=True)
@@ -505,6 +562,17 @@ class _Room:
         lead = max(snapshot.rules.besteffort_kill_before_reservation, snapshot.security_time) + job.checkpoint
         gone = max(snapshot.now + lead, job.start + snapshot.besteffort_minimum_life)
         return structs.replace(job, walltime=min(job.walltime, gone - job.start))
+
+
+def _waiting_for_others(snapshot: Snapshot, bags: Iterable[Bag]) -> frozenset[int]:
+    """Return the tasks of new bags of which one waits for a job that is not over."""
+    asking = {job: bag for bag in bags if bag.promise is None for job in bag.tasks}
+    dependent = [job for job in snapshot.waiting if job.depends_on and job.id in asking]
+    if not dependent:
+        return frozenset()
+    dependencies = Dependencies(snapshot)
+    waiting = {asking[job.id].id for job in dependent if dependencies.waits(job)}
+    return frozenset(job for job, bag in asking.items() if bag.id in waiting)
 
 
 def _is_stopped(task: WaitingJob) -> bool:

@@ -89,6 +89,10 @@ class Dependencies:
                         return Readiness(ready, _missed(dependency), lapse=Lapse.WINDOW_MISSED)
         return Readiness(ready, waits_for=frozenset(waits_for), latest=latest)
 
+    def waits(self, job: WaitingJob) -> bool:
+        """Tell whether ``job`` depends on a job that is not over."""
+        return any(self._lives(dependency.job) or self._is_left_out(dependency.job) for dependency in job.depends_on)
+
     def _is_left_out(self, job: int) -> bool:
         """Tell whether a job waits that the snapshot does not have: it would have an outcome if it was over."""
         return self._some_left_out and not self._lives(job) and job not in self._outcomes

@@ -15,7 +15,8 @@ _INSERT = """
 """
 
 _ANSWER = """
-    SELECT extract(epoch FROM c.promise)::float8 AS promise, extract(epoch FROM b.deadline)::float8 AS deadline,
+    SELECT extract(epoch FROM c.promise)::float8 AS promise, extract(epoch FROM c.expected)::float8 AS expected,
+           extract(epoch FROM b.deadline)::float8 AS deadline,
            CASE c.kind WHEN 'REFUSED' THEN c.cause ELSE '' END AS reason
     FROM bags b JOIN bag_changes c USING (bag_id)
     WHERE bag_id = %s AND c.kind IN ('PROMISED', 'REFUSED') ORDER BY change_id LIMIT 1
@@ -52,6 +53,7 @@ class BagAnswerRow:
     """The first answer to a bag; ``reason`` says why it was refused. Instants in epoch seconds."""
 
     promise: float | None
+    expected: float | None
     deadline: float | None
     reason: str
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from oarpy.store.database import Connection
@@ -20,7 +20,9 @@ _LIVE = """
                WHERE is_live(j.state) AND b.promise IS NOT NULL AND j.reservation_start IS NULL
                  AND j.resubmit_of IS NOT NULL), '{}') AS repeated,
            extract(epoch FROM max(j.ended_at))::float8 AS last_end,
-           (SELECT extract(epoch FROM p.completion)::float8 FROM door_parts p WHERE p.job_id = b.bag_id) AS completion
+           (SELECT extract(epoch FROM p.completion)::float8 FROM door_parts p WHERE p.job_id = b.bag_id) AS completion,
+           (SELECT jsonb_object_agg(p.node_type, p.seconds) FROM bag_profiles p
+            WHERE p.bag_id = b.bag_id AND p.seconds IS NOT NULL) AS profile
     FROM bags b LEFT JOIN jobs j ON j.array_id = b.bag_id AND 'bag' = ANY(j.types)
     WHERE b.ended IS NULL
     GROUP BY b.bag_id
@@ -63,13 +65,31 @@ _END = """
     SELECT bag_id, 'END', promise, ended, 'all its tasks are over' FROM over
 """
 
+_LIVE_PROFILES = """
+    SELECT p.job_id AS job, p.bag_id AS bag, b.ended IS NOT NULL AS over,
+           extract(epoch FROM b.submitted_at)::float8 AS submitted
+    FROM bag_profiles p JOIN jobs j USING (job_id) JOIN bags b USING (bag_id)
+    WHERE p.bag_id = ANY(%s) AND is_live(j.state)
+"""
+_TELL_UNPROFILED = """
+    INSERT INTO event_logs (type, job_id, description)
+    SELECT 'NOT_PROFILED', p.bag_id, format(
+           'its tasks count with their walltime on nodes of type %%s: %%s', p.node_type,
+           CASE p.failure WHEN '' THEN format('job %%s ended before it told the seconds of a task', p.job_id)
+                ELSE p.failure END)
+    FROM bag_profiles p JOIN jobs j ON j.job_id = p.bag_id
+    WHERE p.bag_id = ANY(%s) AND p.seconds IS NULL
+    ORDER BY p.job_id
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class LiveBagRow:
     """A bag that is not over; instants in epoch seconds.
 
     ``tasks`` are live, ``last_end`` is that of the others. Tasks that failed wait as ``repeated`` to be run again. Of a
-    bag over several clusters ``completion`` is when it is done over all, by the message of its broker.
+    bag over several clusters ``completion`` is when it is done over all, by the message of its broker. ``profile`` has
+    the seconds of a task by type of nodes.
     """
 
     bag: int
@@ -81,6 +101,17 @@ class LiveBagRow:
     repeated: tuple[int, ...]
     last_end: float | None
     completion: float | None
+    profile: Mapping[str, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveProfileRow:
+    """A job that takes the profile of a bag, which was ``submitted`` (epoch seconds) and may be ``over``."""
+
+    job: int
+    bag: int
+    over: bool
+    submitted: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +144,14 @@ def change(connection: Connection, changes: Sequence[BagChange]) -> None:
 def end(connection: Connection) -> None:
     """End the bags that have no task left."""
     connection.execute(_END)
+
+
+def live_profiles(connection: Connection, bags: Collection[int]) -> list[LiveProfileRow]:
+    """Return the jobs that take profiles of bags."""
+    return read(connection, _LIVE_PROFILES, LiveProfileRow, [list(bags)])
+
+
+def tell_unprofiled(connection: Connection, bags: Collection[int]) -> None:
+    """Write an event for each type of nodes for which a bag has no profile, though one was asked for."""
+    if bags:
+        connection.execute(_TELL_UNPROFILED, [list(bags)])

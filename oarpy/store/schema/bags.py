@@ -1,8 +1,8 @@
-"""Bags of tasks: the promises to their users, and every change of them."""
+"""Bags of tasks: the promises to their users, every change of them, and how long tasks take."""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, ForeignKey, Identity, Index, Integer, Text, text
+from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, Identity, Index, Integer, Text, text
 
 from oarpy.store.schema.columns import CLOCK, INSTANT, NOW, column, table
 
@@ -38,4 +38,16 @@ bag_changes = table(
     column("expected", INSTANT, "the end as planned then", optional=True),
     column("cause", Text, "why", default=""),
     Index("bag_changes_bag", "bag_id", "change_id"),
+)
+
+# Refers to no job either: it stays with its bag.
+bag_profiles = table(
+    "bag_profiles",
+    "profiles of bags: how long a task takes on a type of nodes, as a job tells before the promise is made",
+    column("job_id", BigInteger, "the job that takes it", key=True),
+    column("bag_id", BigInteger, "the bag", ForeignKey(bags.c.bag_id, ondelete="CASCADE")),
+    column("node_type", Text, "type of its node: value of scheduler.node_type", check="node_type <> ''"),
+    column("seconds", Double, "how long a task takes there; NULL: not told", optional=True, check="seconds > 0"),
+    column("failure", Text, "why it was not told, as far as the job said so", default=""),
+    Index("bag_profiles_bag", "bag_id"),
 )

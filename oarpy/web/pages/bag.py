@@ -41,5 +41,6 @@ def bag(request: Request, identity: Reader, bag_id: int) -> Response:
         bag=reading.bag,
         standing="refused" if refused else "over" if reading.bag.ended is not None else "goes on",
         states=drawn,
+        profile=reading.profile,
         changes=reading.changes,
     )

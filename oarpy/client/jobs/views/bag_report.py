@@ -9,7 +9,8 @@ from typing import TypedDict
 from oarpy.client.rendering import Report, TwoForms, local_date, one_line, whole_seconds
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound
-from oarpy.store.jobs import bags
+from oarpy.store.jobs import bag_profiles, bags
+from oarpy.store.jobs.bag_profiles import ProfileRow
 from oarpy.store.jobs.bags import BagChangeRow, BagRow
 
 
@@ -21,6 +22,15 @@ class BagChangeDocument(TypedDict):
     promise: int | None
     expected: int | None
     cause: str
+
+
+class ProfileDocument(TypedDict):
+    """The seconds of a task on nodes of a type, as a job measured; ``failure`` says why they are not known."""
+
+    job_id: int
+    node_type: str
+    seconds: float | None
+    failure: str
 
 
 class BagDocument(TypedDict):
@@ -36,15 +46,17 @@ class BagDocument(TypedDict):
     expected: int | None
     ended: int | None
     states: Mapping[str, int]
+    profile: Sequence[ProfileDocument]
     changes: Sequence[BagChangeDocument]
 
 
 @dataclass(frozen=True, slots=True)
 class BagState:
-    """A bag, its tasks by state, and the changes of its promise."""
+    """A bag, its tasks by state, its profile by types of nodes, and the changes of its promise."""
 
     bag: BagRow
     states: Mapping[str, int]
+    profile: Sequence[ProfileRow]
     changes: Sequence[BagChangeRow]
 
 
@@ -54,7 +66,12 @@ def bag_state(session: Session, number: int) -> BagState:
         row = bags.bag(session.connection, number)
         if row is None:
             raise NotFound(f"bag {number} does not exist", hint="oarsub --bag prints its number, OAR_ARRAY_ID")
-        return BagState(row, bags.states(session.connection, number), bags.changes(session.connection, number))
+        return BagState(
+            row,
+            bags.states(session.connection, number),
+            bag_profiles.of_bag(session.connection, number),
+            bags.changes(session.connection, number),
+        )
 
 
 def report(state: BagState) -> Report[BagDocument]:
@@ -75,9 +92,18 @@ def _lines(state: BagState) -> Iterator[str]:
         yield f"expected completion : {local_date(bag.expected) or 'not yet'}"
     else:
         yield f"completion : {local_date(bag.ended)}"
+    for profile in state.profile:
+        yield f"profile on {profile.node_type} : {_seconds(profile)}"
     for change in state.changes:
         instants = f"promise {local_date(change.promise) or '-'}, expected {local_date(change.expected) or '-'}"
         yield f"{local_date(change.at)} {change.kind} : {instants} ({one_line(change.cause)})"
+
+
+def _seconds(profile: ProfileRow) -> str:
+    """Return how long a task takes, or why that is not known, as it is told to people."""
+    if profile.seconds is None:
+        return f"the walltime ({one_line(profile.why_none)})"
+    return f"{profile.seconds:g} s (job {profile.job})"
 
 
 def _document(state: BagState) -> BagDocument:
@@ -93,6 +119,15 @@ def _document(state: BagState) -> BagDocument:
         "expected": whole_seconds(bag.expected),
         "ended": whole_seconds(bag.ended),
         "states": state.states,
+        "profile": [
+            {
+                "job_id": profile.job,
+                "node_type": profile.node_type,
+                "seconds": profile.seconds,
+                "failure": profile.why_none if profile.seconds is None else "",
+            }
+            for profile in state.profile
+        ],
         "changes": [
             {
                 "at": int(change.at),

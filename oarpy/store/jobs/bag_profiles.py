@@ -1,0 +1,71 @@
+"""Profiles of bags: the seconds of a task by type of nodes, as jobs measure and tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oarpy.store.database import Connection
+from oarpy.store.rows import read
+
+_INSERT = """
+    INSERT INTO bag_profiles (bag_id, job_id, node_type)
+    SELECT %(bag)s, * FROM unnest(%(jobs)s::bigint[], %(kinds)s::text[])
+"""
+_IS_TAKEN = """
+    SELECT EXISTS (SELECT FROM bag_profiles JOIN jobs j USING (job_id)
+                   WHERE job_id = %s AND j.user_name = %s AND is_live(j.state))
+"""
+_TELL = "UPDATE bag_profiles SET seconds = %s, failure = '' WHERE job_id = %s"
+_FAIL = "UPDATE bag_profiles SET failure = %s WHERE job_id = %s"
+_OF_BAG = """
+    SELECT p.job_id AS job, p.node_type, p.seconds, p.failure, coalesce(is_live(j.state), false) AS live
+    FROM bag_profiles p LEFT JOIN jobs j USING (job_id) WHERE p.bag_id = %s ORDER BY p.job_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRow:
+    """The profile of a bag on a type of nodes: the seconds of a task, if the job told them; ``live``: it may yet."""
+
+    job: int
+    node_type: str
+    seconds: float | None
+    failure: str
+    live: bool
+
+    @property
+    def why_none(self) -> str:
+        """The reason why it has no seconds."""
+        if self.live:
+            return f"job {self.job} takes their profile"
+        return self.failure or f"job {self.job} ended before it told the seconds of a task"
+
+
+def insert(connection: Connection, bag: int, jobs: Sequence[tuple[int, str]]) -> None:
+    """Note the jobs that take the profile of a bag, each with its type of nodes."""
+    if jobs:
+        values = {"bag": bag, "jobs": [job for job, _ in jobs], "kinds": [kind for _, kind in jobs]}
+        connection.execute(_INSERT, values)
+
+
+def is_taken(connection: Connection, job: int, user: str) -> bool:
+    """Tell whether a job of a user is not over and takes a profile."""
+    row = connection.execute(_IS_TAKEN, [job, user]).fetchone()
+    assert row is not None
+    return bool(row[0])
+
+
+def tell(connection: Connection, job: int, seconds: float) -> None:
+    """Keep the seconds of a task that a job has measured."""
+    connection.execute(_TELL, [seconds, job])
+
+
+def fail(connection: Connection, job: int, reason: str) -> None:
+    """Note why a job has measured nothing."""
+    connection.execute(_FAIL, [reason, job])
+
+
+def of_bag(connection: Connection, bag: int) -> list[ProfileRow]:
+    """Return the profile of a bag by types of nodes."""
+    return read(connection, _OF_BAG, ProfileRow, [bag])
