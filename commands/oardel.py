@@ -25,6 +25,9 @@ def oardel(
         bool,
         typer.Option("--array", "--bag", help="The ids are those of arrays, or of bags: every live job of them."),
     ] = False,
+    recurring: Annotated[
+        bool, typer.Option("--recurring", help="The ids are those of recurring jobs, which end; jobs of theirs stay.")
+    ] = False,
     condition: Annotated[
         str | None,
         typer.Option("--sql", metavar="CONDITION", help="Every live job that meets a condition on job columns."),
@@ -56,6 +59,10 @@ def oardel(
             "-b, -c, -s and --force-terminate-finishing-job exclude each other",
             hint="-c sends the job's own checkpoint signal",
         )
+    if recurring:
+        others = arrays, condition is not None, checkpoint, signal is not None, besteffort, dry_run, force
+        _end_series(ids or [], alone=not any(others), as_json=as_json)
+        return
     from oarpy.client.jobs import actions
     from oarpy.client.jobs.selection import meant_text, parse_selection
     from oarpy.client.session import open_session
@@ -85,6 +92,25 @@ def oardel(
     elif done:
         write(_text(action, signal, done))
     deletion.raise_complaints()
+
+
+def _end_series(ids: list[str], *, alone: bool, as_json: bool) -> None:
+    """End recurring jobs."""
+    from oarpy.client.jobs.selection import parse_ids
+    from oarpy.client.session import open_session
+    from oarpy.recurrence import series
+
+    if not alone:
+        raise UsageError("--recurring with other options", hint="oardel --recurring ID ...")
+    numbers = parse_ids(ids, "recurring job")
+    if not numbers:
+        raise UsageError("--recurring without an id", hint="oarstat --recurring shows them")
+    with open_session("oardel") as session:
+        series.end(session, numbers)
+    if as_json:
+        write(json_text({"action": "end", "recurring": numbers}))
+    else:
+        write("".join(f"Ending the recurring job = {number} ...DONE.\n" for number in numbers))
 
 
 def _tell_toggled(toggled: Mapping[int, bool], *, as_json: bool) -> None:

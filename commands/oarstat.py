@@ -119,6 +119,9 @@ def oarstat(
         str | None,
         typer.Option("--script", metavar="ID", help="Print the script of this job of yours, as it was submitted."),
     ] = None,
+    recurring: Annotated[
+        bool, typer.Option("--recurring", help="Show the recurring jobs that go on, or those with these ids.")
+    ] = False,
     efficiency: Annotated[
         bool, typer.Option("--efficiency", help="Show what jobs used of what they held: of named jobs, or by week.")
     ] = False,
@@ -183,14 +186,11 @@ def oarstat(
     if complete is not None:
         _show_words(complete)
         return
-    if bag is not None:
-        _show_bag(bag, as_json=as_json)
+    if recurring:
+        _show_series(words or [], user, as_json=as_json)
         return
-    if script is not None:
-        _show_script(script, as_json=as_json)
-        return
-    if failures is not None:
-        _show_failures(failures, look(color), as_json=as_json)
+    if bag is not None or script is not None or failures is not None:
+        _show_one(bag, script, failures, look(color), as_json=as_json)
         return
     from oarpy.client.jobs.job_table import DEFAULT_FORMAT, check_format
     from oarpy.client.jobs.selection import parse_user
@@ -385,6 +385,16 @@ def _show_words(kind: str) -> None:
             write(ids_text(words(session.connection, kind, session.user)))
 
 
+def _show_one(bag: str | None, script: str | None, failures: str | None, seen: Look, *, as_json: bool) -> None:
+    """Show a bag, else the script of a job, else the failures of an array."""
+    if bag is not None:
+        _show_bag(bag, as_json=as_json)
+    elif script is not None:
+        _show_script(script, as_json=as_json)
+    elif failures is not None:
+        _show_failures(failures, seen, as_json=as_json)
+
+
 def _show_bag(number: str, *, as_json: bool) -> None:
     from oarpy.client.jobs.selection import one_array, parse_one
     from oarpy.client.jobs.views import bag_report
@@ -392,6 +402,17 @@ def _show_bag(number: str, *, as_json: bool) -> None:
     chosen = parse_one(number)
     with open_session("oarstat") as session:
         show(bag_report.report(bag_report.bag_state(session, one_array(session, chosen))), as_json=as_json)
+
+
+def _show_series(words: list[str], user: str | None, *, as_json: bool) -> None:
+    from oarpy.client.jobs.selection import parse_ids, parse_user
+    from oarpy.recurrence import reports, series
+
+    numbers = parse_ids(words, "recurring job")
+    whose = None if user is None else parse_user(user)
+    with open_session("oarstat") as session:
+        rows = series.shown(session, numbers, session.user if whose == OWN else whose)
+        show(reports.series_report(session, rows), as_json=as_json)
 
 
 def _show_script(job: str, *, as_json: bool) -> None:

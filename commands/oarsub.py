@@ -13,7 +13,7 @@ import typer
 from oarpy.admission.rules.rules import RefusedByRule
 from oarpy.client.boundary import run
 from oarpy.client.caller import current
-from oarpy.client.rendering import json_text, look, remark, say, warn, write
+from oarpy.client.rendering import json_text, look, remark, say, show, warn, write
 from oarpy.client.session import Session, open_session
 from oarpy.client.submission import report, submission
 from oarpy.client.submission.bags import BagAnswer, wait_for_promise
@@ -123,6 +123,14 @@ def oarsub(
             help="Submit each line of FILE (- for standard input): options and a command, or JSON. All or none.",
         ),
     ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            "--every",
+            metavar="RULE",
+            help="Submit the same at each due time: mon 8:00, day 8:00, mon-fri 8:00, 1st 6:30, or an interval: 2h.",
+        ),
+    ] = None,
     no_hint: Annotated[
         bool, typer.Option("--no-hint", help="Propose no smaller request, whatever past jobs like this one used.")
     ] = False,
@@ -141,6 +149,13 @@ def oarsub(
         scan_script=scanscript,
         ignore_directives=ignore_directives,
     )
+    if every is not None:
+        once = {"-C": connect, "--wait": wait, "--dry-run": dry_run, "--resubmit": resubmit is not None}
+        once |= {"--resubmit-failed": resubmit_failed is not None, "--accept": accept is not None}
+        once |= {"--batch": batch is not None, "--launcher": launcher is not None, "--question": question is not None}
+        _check_every({**once, "--subscribe": subscribe is not None})
+        _begin_series(options, every, Form.JSON if as_json else Form.ID if parsable else Form.TEXT, verbose=verbose)
+        return
     if wait and subscribe is None:
         _check_wait({"-C": connect, "--dry-run": dry_run, "-I": "interactive" in options.flags})
     if connect and subscribe is None:
@@ -175,10 +190,22 @@ def oarsub(
         _show(session, submitted, _patience(session, submitted, answer_timeout), form, verbose=verbose)
         if submitted.kind is not None and not (as_json or no_hint):
             _propose(session, submitted)
-    if "interactive" in options.flags:
+    _stay(submitted, interactive="interactive" in options.flags, wait=wait, as_json=as_json)
+
+
+def _stay(submitted: Submitted, *, interactive: bool, wait: bool, as_json: bool) -> None:
+    """Stay with an interactive job, or until the jobs are over, if that was asked for."""
+    if interactive:
         _hold_session(submitted.job_ids[0], as_json=as_json)
     if wait:
         _wait_for_ends(submitted)
+
+
+def _check_every(others: Mapping[str, bool]) -> None:
+    """Refuse --every beside options that submit nothing new, or that answer about jobs that are there now."""
+    for word, given in others.items():
+        if given:
+            raise UsageError(f"--every with {word}", hint="leave one of both out: jobs come when they are due")
 
 
 def _check_offer(text: str | None, options: Options, others: Mapping[str, bool]) -> None:
@@ -291,6 +318,19 @@ def _submit_batch(path: str, common: Options, *, given: Mapping[str, bool], as_j
         for line in batch_report.remarks(submitted):
             remark(line)
         write(batch_report.json_lines(lines, submitted) if as_json else batch_report.text(submitted))
+
+
+def _begin_series(options: Options, every: str, form: Form, *, verbose: bool) -> None:
+    """Begin a series of recurring jobs, and print its number."""
+    from oarpy.recurrence import reports, series
+
+    caller = current()
+    with open_session("oarsub") as session:
+        begun = series.begin(session, options, every, caller.arguments, caller.environment)
+        if form is Form.ID:
+            write(f"{begun.number}\n")
+        else:
+            show(reports.begun_report(begun, verbose=verbose), as_json=form is Form.JSON)
 
 
 def _connect(options: Options, *, as_json: bool) -> NoReturn:

@@ -93,6 +93,7 @@ class SubmissionSettings:
     extra_types: tuple[str, ...] = ()
     types_not_offered: tuple[str, ...] = NOT_OFFERED
     jobs_per_user: NotNegative = 1000
+    recurring_jobs_per_user: NotNegative = 100
     hints: bool = True
     projects: Literal["any", "members"] = "any"
 

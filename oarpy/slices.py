@@ -23,8 +23,11 @@ STATE_PARTS = (
 LAUNCHER_PARTS = (f"{_NEGOTIATION}.modules.application_launchers:ApplicationLaunchers",)
 """Classes :class:`~oarpy.modules.launcher.parts.Part`, made of a configuration."""
 
-MODULES = {"negotiator": f"{_NEGOTIATION}.modules.negotiator:Negotiator"}
-"""Modules, made of a configuration, by their names; they run where there is a gateway."""
+MODULES = {
+    "negotiator": (f"{_NEGOTIATION}.modules.negotiator:Negotiator", "gateway.socket"),
+    "recurrence": ("oarpy.recurrence.recurrence:Recurrence", "submission.recurring_jobs_per_user"),
+}
+"""Modules, made of a configuration, by their names; each runs where the setting beside it is neither empty nor 0."""
 
 CONTRADICTIONS = (f"{_NEGOTIATION}.store.contradictions:contradictions",)
 """Functions that say, of a connection, what rows contradict themselves, a line each with what mends it."""

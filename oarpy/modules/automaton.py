@@ -89,6 +89,7 @@ REACTIONS: dict[str, tuple[str, ...]] = {
     "resize asked": ("launcher",),
     "part changed": ("canceller",),
     "gate changed": ("metascheduler", "launcher"),
+    "recurring jobs changed": ("recurrence",),
     "grid job submitted": ("mapper", "claimer", "mover"),
     "grid job changed": ("claimer",),
     "grid delete asked": ("mapper", "claimer"),
@@ -102,6 +103,9 @@ REACTIONS: dict[str, tuple[str, ...]] = {
     "grid pass asked": ("mover",),
 }
 """The modules that each event of the database concerns. Unknown events concern none."""
+
+REACTING = frozenset(name for names in REACTIONS.values() for name in names)
+"""The modules that some event concerns."""
 
 PATIENT = frozenset({"accounting"})
 """Modules whose work can wait: run at most once every :data:`PATIENCE` seconds."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from operator import attrgetter
 
 from oarpy import slices
 from oarpy.configuration import Configuration
@@ -17,9 +18,10 @@ from oarpy.store.database import database_dsn
 
 
 def _automaton(configuration: Configuration) -> Module:
-    from oarpy.modules.automaton import Automaton
+    from oarpy.modules.automaton import REACTING, Automaton
 
-    return Automaton(configuration.modules, GRID_MODULES if configuration.grid.enabled else ())
+    others = [name for name in enabled_modules(configuration) if name not in MODULES and name in REACTING]
+    return Automaton(configuration.modules, others)
 
 
 def _metascheduler(configuration: Configuration) -> Module:
@@ -68,7 +70,8 @@ def _of_slice(name: str) -> Callable[[Configuration], Module]:
     """Return the function that makes a module of a slice."""
 
     def make(configuration: Configuration) -> Module:
-        (module,) = slices.things((slices.MODULES[name],))
+        thing, _ = slices.MODULES[name]
+        (module,) = slices.things((thing,))
         built: Module = module(configuration)
         return built
 
@@ -90,11 +93,11 @@ OPTIONAL: dict[str, Callable[[Configuration], Module]] = {
     "energy": _energy,
     **{name: _of_slice(name) for name in slices.MODULES},
 }
-"""Modules that run only where the configuration enables them: ``energy``, and with a gateway the modules of slices."""
+"""Modules that run only where the configuration enables them: ``energy``, and the modules of slices."""
 
-_ENABLED: dict[str, Callable[[Configuration], bool]] = {
+_ENABLED: dict[str, Callable[[Configuration], object]] = {
     "energy": lambda configuration: configuration.energy.enabled,
-    **{name: lambda configuration: bool(configuration.gateway.socket) for name in slices.MODULES},
+    **{name: attrgetter(setting) for name, (_, setting) in slices.MODULES.items()},
 }
 
 GRID_MODULES = ("mapper", "claimer", "mover", "watcher")

@@ -8,7 +8,17 @@ from oarpy.postgres import embedded_server
 from oarpy.postgres.processes import postmaster
 from research.benchmarks.server_processes import arguments_of, children_of, name_of, parent_of, server_processes
 
-MODULES = ("automaton", "metascheduler", "launcher", "canceller", "monitor", "accounting", "notifier", "negotiator")
+MODULES = (
+    "automaton",
+    "metascheduler",
+    "launcher",
+    "canceller",
+    "monitor",
+    "accounting",
+    "notifier",
+    "negotiator",
+    "recurrence",
+)
 SERVER_KINDS = (*MODULES, "gateway", "supervisor")
 DATABASE, SESSION = "database", "database session"
 

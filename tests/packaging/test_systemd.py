@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from oarpy import slices
 from oarpy.modules.registry import MODULES, PROGRAMS
 from tests.packaging.installation import ROOT
 
@@ -27,7 +28,7 @@ def values(unit: Path, key: str) -> list[str]:
 def test_the_target_wants_every_module() -> None:
     """A module that is added gets its service."""
     wanted = " ".join(values(UNITS / "oarpy.target", "Wants")).split()
-    assert wanted == [f"oarpy@{name}.service" for name in (*MODULES, *PROGRAMS, "negotiator")]
+    assert wanted == [f"oarpy@{name}.service" for name in (*MODULES, *PROGRAMS, *slices.MODULES)]
 
 
 @pytest.mark.parametrize("unit", SERVICES, ids=lambda path: path.name)

@@ -105,3 +105,10 @@ CREATE OR REPLACE TRIGGER announced_new AFTER INSERT ON suspend_requests
 
 CREATE OR REPLACE TRIGGER announced_new AFTER INSERT ON notices
     REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION announced('notice queued');
+
+CREATE OR REPLACE TRIGGER announced_new AFTER INSERT ON recurring_jobs
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION announced('recurring jobs changed');
+CREATE OR REPLACE TRIGGER announced AFTER UPDATE ON recurring_jobs
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT
+    WHEN (current_setting('application_name') <> 'oarpy recurrence')
+    EXECUTE FUNCTION announced('recurring jobs changed');

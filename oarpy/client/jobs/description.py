@@ -94,6 +94,13 @@ class BagOfTaskDocument(TypedDict):
     ended: int | None
 
 
+class SeriesOfJobDocument(TypedDict):
+    """The recurring job that a job came of, and the due time in epoch seconds."""
+
+    recurring_id: int
+    due: int
+
+
 class SharedJobDocument(TypedDict):
     """The keys of a job that OAR's own interface has too: times in epoch seconds, durations in seconds."""
 
@@ -110,6 +117,7 @@ class SharedJobDocument(TypedDict):
     reservation: str
     window: NotRequired[WindowDocument]
     bag: NotRequired[BagOfTaskDocument]
+    recurring: NotRequired[SeriesOfJobDocument]
     walltime: int | None
     message: str
     expected_start: ExpectedStartDocument | None
@@ -153,6 +161,7 @@ class _Extra(TypedDict, total=False):
     extensions: Sequence[ExtensionDocument]
     window: WindowDocument
     bag: BagOfTaskDocument
+    recurring: SeriesOfJobDocument
     environment: Mapping[str, str] | None
 
 
@@ -165,8 +174,6 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
     extensions: _Extra = (
         {"extensions": [_extension_json(extension) for extension in job.extensions]} if job.extensions else {}
     )
-    window: _Extra = {"window": window_json(job.window)} if job.window else {}
-    bag: _Extra = {"bag": _bag_json(job.bag)} if job.bag else {}
     document: JobDocument = {
         "Job_Id": row.job_id,
         "array_id": row.array_id,
@@ -185,8 +192,7 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
         "jobType": row.kind,
         "properties": row.properties,
         "reservation": row.reservation,
-        **window,
-        **bag,
+        **_extras(job),
         "walltime": walltime(job),
         "submissionTime": int(row.submitted),
         "startTime": whole_seconds(start_time(row)),
@@ -216,6 +222,18 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
     if environment is not None:
         document["environment"] = environment if private else None
     return document
+
+
+def _extras(job: JobDetails) -> _Extra:
+    """Return the keys that only jobs of some kinds have."""
+    extras: _Extra = {}
+    if job.window:
+        extras["window"] = window_json(job.window)
+    if job.bag:
+        extras["bag"] = _bag_json(job.bag)
+    if job.series:
+        extras["recurring"] = {"recurring_id": job.series.number, "due": int(job.series.due)}
+    return extras
 
 
 def as_text(job: JobDetails, *, private: bool) -> str:
@@ -254,6 +272,7 @@ def as_text(job: JobDetails, *, private: bool) -> str:
         "reservation": row.reservation,
         **({"window": _window_text(job.window)} if job.window else {}),
         **({"bag": _bag_text(job.bag)} if job.bag else {}),
+        **({"recurring": f"{job.series.number}, due {local_date(job.series.due)}"} if job.series else {}),
         "walltime": _duration(walltime(job)),
         "submissionTime": local_date(row.submitted),
         "startTime": local_date(start_time(row)),

@@ -314,9 +314,18 @@ def submitter(session: Session, environment: Mapping[str, str], arguments: Seque
 def admit(session: Session, options: Options, arguments: Sequence[str], environment: Mapping[str, str]) -> Admitted:
     """Check the request of ``options``, let the rules change it, check again. Raises as :func:`submit`."""
     caller = submitter(session, environment, arguments)
-    site = DatabaseSite(session, caller.now)
+    return admit_drafted(session, *drafted(session, options, caller), caller.now)
+
+
+def drafted(session: Session, options: Options, caller: Submitter) -> tuple[Submission, list[str]]:
+    """Return the request of ``options`` before the cluster is looked at, and warnings. Raises as :func:`submit`."""
     settings = session.configuration
-    requested, warnings = draft(options, caller, settings.submission, settings.scheduler.bag_tasks)
+    return draft(options, caller, settings.submission, settings.scheduler.bag_tasks)
+
+
+def admit_drafted(session: Session, requested: Submission, warnings: Sequence[str], now: datetime) -> Admitted:
+    """Let the rules change a request that was drafted, now or before, and check it. Raises as :func:`submit`."""
+    site = DatabaseSite(session, now)
     requested = with_project(site.payers, requested)
     accepted = admitted(session, site, requested, warnings, *_ruled(session, site, requested))
     if site.hours.pay(accepted.submission, accepted.need):

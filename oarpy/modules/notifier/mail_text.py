@@ -39,6 +39,7 @@ class MailWriter:
             "tag": row.tag,
             "job": row.number,
             "grid": row.grid_job is not None,
+            "recurring": row.recurring_job is not None,
             "name": row.name,
             "user": row.user,
             "comment": row.comment,

@@ -5,6 +5,7 @@
   jobs.
 - ``extensions`` and ``resizes``: running jobs that grow and shrink.
 - ``windows`` has the windows of reservations, with their moves, and the offers to refused reservations.
+- ``recurring`` has the series of recurring jobs, and what was submitted of each.
 - ``bags`` has bags of tasks, each with its promise; ``rates`` has rates of programs, and the jobs that measure them.
 - ``execution`` and ``server_scripts`` are the life of a job as launcher and canceller write it.
 - ``job_listing``, ``details``, ``history`` and ``notices`` read jobs for users, replays and the notifier.

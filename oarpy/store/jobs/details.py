@@ -14,10 +14,11 @@ from oarpy.model.reasons import Reason, reason_of
 from oarpy.model.request import Consumption, Group, Level, ResourceRequest
 from oarpy.store.database import Connection
 from oarpy.store.events import Event, job_events
-from oarpy.store.jobs import bags, extensions, windows
+from oarpy.store.jobs import bags, extensions, recurring, windows
 from oarpy.store.jobs.bags import BagRow
 from oarpy.store.jobs.extensions import ExtensionRow
 from oarpy.store.jobs.kill_requests import OPEN_REQUEST, reason_of_kill
+from oarpy.store.jobs.recurring import SeriesOfJob
 from oarpy.store.jobs.scope import JobScope
 from oarpy.store.jobs.windows import JobWindow
 from oarpy.store.passes.first_prediction import TOLD_COLUMNS, ToldStart
@@ -86,6 +87,7 @@ class JobDetails:
     extensions: tuple[ExtensionRow, ...] = ()
     window: JobWindow | None = None
     bag: BagRow | None = None
+    series: SeriesOfJob | None = None
 
 
 _JOBS = f"""
@@ -156,6 +158,7 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
     for extension in extensions.of_jobs(connection, ids):
         asked_extensions[extension.job].append(extension)
     of_windows = windows.of_jobs(connection, ids)
+    of_series = recurring.of_jobs(connection, ids)
     of_bags = bags.of_tasks(connection, [row.job_id for row in rows if BAG in row.types])
     return tuple(
         JobDetails(
@@ -170,6 +173,7 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
             tuple(asked_extensions[row.job_id]),
             of_windows.get(row.job_id),
             of_bags.get(row.job_id),
+            of_series.get(row.job_id),
         )
         for row in rows
     )

@@ -10,7 +10,7 @@ from oarpy.store.database import Connection
 
 @dataclass(frozen=True, slots=True)
 class NoticeRow:
-    """A piece of news; ``at`` in epoch seconds. Without a job or a grid job it is for the admin."""
+    """A piece of news; ``at`` in epoch seconds. Without a job, grid job or recurring job it is for the admin."""
 
     id: int
     job: int | None
@@ -22,15 +22,20 @@ class NoticeRow:
     name: str
     notify: str
     grid_job: int | None = None
+    recurring_job: int | None = None
 
     @property
     def number(self) -> int | None:
-        """Return the number of the job or of the grid job."""
+        """Return the number of the job, of the grid job or of the recurring job."""
+        if self.recurring_job is not None:
+            return self.recurring_job
         return self.job if self.grid_job is None else self.grid_job
 
     @property
     def subject(self) -> str:
         """Return its subject: ``job 12`` or ``grid job 4``, empty when it is for the admin."""
+        if self.recurring_job is not None:
+            return f"recurring job {self.recurring_job}"
         if self.grid_job is not None:
             return f"grid job {self.grid_job}"
         return "" if self.job is None else f"job {self.job}"
@@ -39,14 +44,17 @@ class NoticeRow:
 # One user's crowd of notices does not come before the first one of another; one job's come in their order.
 _DUE = """
     SELECT n.notice_id, n.job_id, n.tag, n.comment, extract(epoch FROM n.at)::float8, n.attempts,
-           coalesce(j.user_name, g.user_name, ''), coalesce(j.job_name, g.job_name, ''),
-           coalesce(j.notify, g.notify, ''), n.grid_job_id
+           coalesce(j.user_name, g.user_name, r.user_name, ''),
+           coalesce(j.job_name, g.job_name, r.submission ->> 'name', ''),
+           coalesce(j.notify, g.notify, r.submission ->> 'notify', ''), n.grid_job_id, n.recurring_id
     FROM notices n LEFT JOIN jobs j USING (job_id) LEFT JOIN grid_jobs g ON g.id = n.grid_job_id
+        LEFT JOIN recurring_jobs r USING (recurring_id)
     WHERE n.due <= now() AND NOT n.notice_id = ANY(%(busy)s)
       AND NOT coalesce(n.job_id = ANY(%(busy_jobs)s), false)
       AND NOT coalesce(n.grid_job_id = ANY(%(busy_grid_jobs)s), false)
-      AND NOT coalesce(coalesce(j.user_name, g.user_name) = ANY(%(busy_users)s), false)
-    ORDER BY row_number() OVER (PARTITION BY coalesce(j.user_name, g.user_name) ORDER BY n.notice_id), n.notice_id
+      AND NOT coalesce(coalesce(j.user_name, g.user_name, r.user_name) = ANY(%(busy_users)s), false)
+    ORDER BY row_number() OVER (PARTITION BY coalesce(j.user_name, g.user_name, r.user_name) ORDER BY n.notice_id),
+             n.notice_id
     LIMIT %(limit)s
 """
 _NEXT_DUE = "SELECT extract(epoch FROM min(due))::float8 FROM notices WHERE due > now()"
@@ -54,9 +62,12 @@ _REMOVE = "DELETE FROM notices WHERE notice_id = ANY(%s)"
 _GIVE_UP = """
     WITH gone AS (DELETE FROM notices n USING unnest(%(notices)s::bigint[], %(types)s::text[], %(reasons)s::text[])
                       AS f (notice_id, type, reason)
-                  WHERE n.notice_id = f.notice_id RETURNING n.job_id, n.grid_job_id, n.tag, f.type, f.reason)
+                  WHERE n.notice_id = f.notice_id
+                  RETURNING n.job_id, n.grid_job_id, n.recurring_id, n.tag, f.type, f.reason)
     INSERT INTO event_logs (type, job_id, description)
-    SELECT type, job_id, concat('grid job ' || grid_job_id || ', ', 'notice ', tag, ': ', reason) FROM gone
+    SELECT type, job_id, concat('grid job ' || grid_job_id || ', ', 'recurring job ' || recurring_id || ', ',
+                                'notice ', tag, ': ', reason)
+    FROM gone
 """
 _POSTPONE = """
     UPDATE notices SET attempts = attempts + 1, due = now() + make_interval(secs => %(delay)s * 2 ^ least(attempts, 12))

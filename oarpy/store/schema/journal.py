@@ -8,6 +8,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from oarpy.store.schema.columns import CLOCK, INSTANT, NOW, TransactionNumber, column, rule, table
 from oarpy.store.schema.grid.broker import grid_jobs
 from oarpy.store.schema.jobs import of_job
+from oarpy.store.schema.recurrence import recurring_jobs
 
 event_logs = table(
     "event_logs",
@@ -48,7 +49,7 @@ notices = table(
     "notices",
     "what users (--notify) and the admin are still to be told",
     column("notice_id", BigInteger, "number of the notice", Identity(always=True), key=True),
-    of_job("the job whose user is told; without it and without a grid job the admin is told", optional=True),
+    of_job("the job whose user is told; without a job, grid job and recurring job the admin is told", optional=True),
     column(
         "tag",
         Text,
@@ -66,9 +67,17 @@ notices = table(
         ForeignKey(grid_jobs.c.id, ondelete="CASCADE"),
         optional=True,
     ),
-    rule("notices_of_one_job", "(job_id IS NULL) OR (grid_job_id IS NULL)"),
+    column(
+        "recurring_id",
+        BigInteger,
+        "the recurring job whose user is told",
+        ForeignKey(recurring_jobs.c.recurring_id, ondelete="CASCADE"),
+        optional=True,
+    ),
+    rule("notices_of_one_job", "num_nonnulls(job_id, grid_job_id, recurring_id) <= 1"),
     Index("notices_grid_job", "grid_job_id"),
     Index("notices_job", "job_id"),
+    Index("notices_recurring_job", "recurring_id"),
 )
 
 accounting = table(

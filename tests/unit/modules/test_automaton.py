@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 
+from oarpy import slices
 from oarpy.modules.automaton import PATIENCE, PATIENT, REACTIONS, TABLE, Activity, EventMachine, Stimulus
 from oarpy.modules.registry import GRID_MODULES, MODULES
 
@@ -30,7 +31,7 @@ def test_every_stimulus_is_defined_in_every_activity() -> None:
 
 
 def test_reactions_name_modules_only() -> None:
-    known = {*MODULES, *GRID_MODULES} - {"automaton"}
+    known = {*MODULES, *GRID_MODULES, *slices.MODULES} - {"automaton"}
     assert {name for names in REACTIONS.values() for name in names} | PATIENT <= known
 
 

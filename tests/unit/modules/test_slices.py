@@ -22,6 +22,8 @@ def test_modules_of_slices_bear_their_names() -> None:
     }
 
 
-def test_modules_of_slices_run_where_there_is_a_gateway() -> None:
-    assert slices.MODULES.keys() <= {*enabled_modules(with_settings(gateway={"socket": "/run/oarpy.sock"}))}
-    assert slices.MODULES.keys().isdisjoint(enabled_modules(with_settings(gateway={"socket": ""})))
+def test_modules_of_slices_run_where_a_setting_wants_them() -> None:
+    wanted = with_settings(gateway={"socket": "/run/oarpy.sock"}, submission={"recurring_jobs_per_user": 3})
+    assert slices.MODULES.keys() <= {*enabled_modules(wanted)}
+    unwanted = with_settings(gateway={"socket": ""}, submission={"recurring_jobs_per_user": 0})
+    assert slices.MODULES.keys().isdisjoint(enabled_modules(unwanted))
