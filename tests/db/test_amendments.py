@@ -48,7 +48,7 @@ class Amender:
 
         self.conversations = Conversations[object](submit, self.rounds.clock)
         self.engine = Transactions(MODULE, self.conversations, self.rounds.clock)
-        self.engine.recover(self.connection)
+        self.engine.recover(self.connection, lambda connection, *_: connection.transaction())
 
     def begin(self, procs: int = 7) -> None:
         """Begin to put all parts off, and let them have more processors."""

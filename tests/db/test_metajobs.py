@@ -371,7 +371,7 @@ def test_its_places_are_decided_again_alike(rounds: ClaimRounds) -> None:
     assert list(differing(decisions.every(rounds.connection))) == [None, None]
 
 
-@pytest.mark.parametrize("kind", ["metajob", "bag", "named"])
+@pytest.mark.parametrize("kind", ["metajob", "bag"])
 def test_a_job_whose_rows_contradict_each_other_stops_no_other(rounds: ClaimRounds, kind: str) -> None:
     lacking = NewGridJob("alice", kind, "date", 100, (NewGridComponent("/core=1", 1, "north"),))
     (broken,) = broker_jobs.insert(rounds.connection, lacking)

@@ -8,12 +8,8 @@ not decided is given up, and the try is made again. A decided transaction goes o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from math import inf
-
-import psycopg
-import structlog
 
 from oarpy.grid.broker.acts import Prepared
 from oarpy.grid.broker.broker_module import BrokerModule
@@ -31,14 +27,8 @@ from oarpy.grid.broker.transactions import Transactions
 from oarpy.grid.core.broker_state import DeadlineRules
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
-from oarpy.store.grid import broker_jobs, transactions
+from oarpy.store.grid import transactions
 from oarpy.store.grid.clusters import GridClusterRow
-from oarpy.store.refusals import first_line, is_refusal
-
-log = structlog.get_logger()
-
-_CONTRADICTIONS = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
-"""What is raised about a job whose rows cannot be."""
 
 
 class Claimer(BrokerModule):
@@ -87,11 +77,14 @@ class Claimer(BrokerModule):
         """Do the due steps of all jobs; return the time of the next step (epoch seconds), or infinity."""
         now, wake_at = self._clock(), inf
         for file in live_files(connection, MODULE):
-            with _one_job(connection, file.job.id):
-                wake_at = min(wake_at, self._kind(file).tend(connection, file, now))
+            if file.job.id not in self._aside:
+                with self._one_job(connection, file.job.id):
+                    wake_at = min(wake_at, self._kind(file).tend(connection, file, now))
         self._looks.begin(usable(connection))
-        self._metajobs.begin_moves(connection, now)
-        return min(wake_at, self._transactions.spread(connection))
+        if (moving := self._metajobs.next_to_move(connection)) and moving.job.id not in self._aside:
+            with self._one_job(connection, moving.job.id):
+                self._metajobs.begin_move(connection, moving, now)
+        return min(wake_at, self._transactions.spread(connection, self._aside))
 
     def _kind(self, file: GridJobFile) -> CoallocatedJobs | NamedJobs | Metajobs | GridBags:
         """Return the object that makes the steps of jobs of its kind."""
@@ -112,20 +105,19 @@ class Claimer(BrokerModule):
                 self._slots_found(connection, job, result)
             case ("offers", int(job)), OffersFound():
                 if file := live_file(connection, job):
-                    with _one_job(connection, job):
+                    with self._one_job(connection, job):
                         self._bags.offers_found(connection, file, result, self._clock())
             case ("tell", int(job), str(part)), int(version):
-                with _one_job(connection, job):
+                with self._one_job(connection, job):
                     self._bags.told(connection, job, part, version, self._clock())
             case ("begin", int(job)), PartsReady():
                 if file := live_file(connection, job):
-                    with _one_job(connection, job):
+                    with self._one_job(connection, job):
                         self._metajobs.ready(connection, file, result, self._clock())
             case ("prepare", int(transaction)), Prepared():
                 self._held(connection, transaction, result)
             case ("outcome", int(transaction), *_), str():
-                row = transactions.read(connection, transaction)
-                with _one_job(connection, row.job if row else None):
+                with self._one_outcome(connection, transaction):
                     self._transactions.heard(connection, name, result)
 
     def _rooms_found(self, connection: Connection, rooms: RoomsFound) -> None:
@@ -133,12 +125,12 @@ class Claimer(BrokerModule):
         self._looks.forget(*rooms.jobs)
         for job in sorted(rooms.jobs):
             if file := live_file(connection, job):
-                with _one_job(connection, job):
+                with self._one_job(connection, job):
                     self._coallocated.room_found(connection, file, rooms, self._clock())
 
     def _slots_found(self, connection: Connection, job: int, slots: SlotsFound) -> None:
         if file := live_file(connection, job):
-            with _one_job(connection, job):
+            with self._one_job(connection, job):
                 self._metajobs.slots_found(connection, file, slots, self._clock())
 
     def _held(self, connection: Connection, transaction: int, result: Prepared) -> None:
@@ -146,24 +138,5 @@ class Claimer(BrokerModule):
         file = live_file(connection, row.job) if row is not None and row.job is not None else None
         if file is None:
             return
-        with _one_job(connection, file.job.id):
+        with self._one_job(connection, file.job.id):
             self._kind(file).held(connection, file, transaction, result, self._clock())
-
-
-@contextmanager
-def _one_job(connection: Connection, job: int | None) -> Iterator[None]:
-    """Open a transaction about one job: if the database refuses its writes, the other jobs go on.
-
-    So they do if rows of the job contradict each other, as after changes by hand; its message says so.
-    """
-    try:
-        with connection.transaction():
-            yield
-    except psycopg.Error as error:
-        if not is_refusal(error):
-            raise
-        log.exception("refused by the database", module=MODULE, job=job, reason=first_line(error))
-    except _CONTRADICTIONS as error:
-        text = f"set aside: its rows contradict each other ({error!r})"[:1000]
-        if job is None or broker_jobs.note(connection, [job], text):
-            log.exception("set aside", module=MODULE, job=job)

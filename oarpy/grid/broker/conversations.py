@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -82,6 +83,7 @@ Submit = Callable[[ClusterCall], "Future[object]"]
 @dataclass(slots=True)
 class _UnderWay(Generic[Result]):
     generator: Conversation[Result]
+    number: int
     batch: CallBatch = CallBatch(())
     begins_at: float = 0.0
     begun: bool = False
@@ -96,6 +98,7 @@ class Conversations(Generic[Result]):
     submit: Submit
     clock: Callable[[], float]
     _under_way: dict[Hashable, _UnderWay[Result]] = field(default_factory=dict)
+    _count: int = 0
     _bell: WakeupBell = field(default_factory=WakeupBell)
 
     def files(self) -> Sequence[int]:
@@ -107,7 +110,19 @@ class Conversations(Generic[Result]):
 
     def begin(self, name: Hashable, generator: Conversation[Result]) -> None:
         """Begin a conversation; :meth:`go_on` sends its first calls."""
-        self._under_way[name] = _UnderWay(generator, begins_at=self.clock())
+        self._count += 1
+        self._under_way[name] = _UnderWay(generator, self._count, begins_at=self.clock())
+
+    @contextmanager
+    def dropped_on_error(self) -> Iterator[None]:
+        """Drop the conversations that are begun inside the block if it raises: what they rest on is rolled back."""
+        before = self._count
+        try:
+            yield
+        except BaseException:
+            for name in [name for name, way in self._under_way.items() if way.number > before]:
+                self.drop(name)
+            raise
 
     def drop(self, name: Hashable) -> None:
         """Forget a conversation: its answers do not matter any more."""

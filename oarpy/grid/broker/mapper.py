@@ -24,6 +24,7 @@ from oarpy.grid.broker.broker_module import BrokerModule
 from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation
 from oarpy.grid.broker.decisions import DrivenCore
+from oarpy.grid.broker.set_aside import contradiction
 from oarpy.grid.broker.transactions import Transactions, note_prepared, part_name
 from oarpy.grid.calls.parts import GridPart, PartRequest
 from oarpy.grid.calls.table import Cluster, ClusterSilent, Estimate, EstimateInTurn
@@ -68,6 +69,16 @@ class _Bunch:
     cluster: GridClusterRow
     jobs: list[GridJobRow]
 
+    @property
+    def ids(self) -> list[int]:
+        """The ids of its jobs."""
+        return [job.id for job in self.jobs]
+
+    @property
+    def alone(self) -> list[int]:
+        """The id of its job if it has one: of several jobs any may be at fault."""
+        return self.ids if len(self.jobs) == 1 else []
+
 
 @dataclass(slots=True)
 class _Memory:
@@ -107,7 +118,7 @@ class Mapper(BrokerModule):
 
     def _begin_anew(self, connection: Connection) -> None:
         self._memory = _Memory()
-        self._transactions.recover(connection)
+        self._transactions.recover(connection, self._one_job)
 
     def _round(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Outcome:
         self._look_again(rows)
@@ -138,15 +149,15 @@ class Mapper(BrokerModule):
         self._begin_bunches(connection)
         if self._memory.mapping is None and not self._memory.preparing:
             self._begin_mapping(connection, rows)
-        self._transactions.spread(connection)
+        self._transactions.spread(connection, self._aside)
 
     def _delete(self, connection: Connection) -> None:
         """End the jobs whose deletion was requested: at once without a part; otherwise the watcher ends the part."""
         for job in broker_jobs.to_delete(connection, _KINDS):
             reason = f"deleted by {job.delete_by}"
-            if job.id in self._memory.busy:
+            if job.id in self._memory.busy or job.id in self._aside:
                 continue
-            with connection.transaction():
+            with self._one_job(connection, job.id):
                 if job.state is GridJobState.SUBMITTED:
                     broker_jobs.move(connection, [job.id], GridJobState.ERROR, reason)
                 else:
@@ -169,10 +180,11 @@ class Mapper(BrokerModule):
             if (reason := self._awaited(alike.jobs[0], rows)) is not None:
                 late.setdefault(reason, []).extend(jobs)
             else:
-                with connection.transaction():
+                with self._one_job(connection, *jobs):
                     self._fail(connection, jobs, "; ".join(self._refusals(alike.jobs[0], rows).values()))
         for reason, jobs in late.items():
-            self._put_off(connection, jobs, reason)
+            with self._one_job(connection, *jobs):
+                self._put_off(connection, jobs, reason)
 
     def _in_turn(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Iterator[AlikeJobs]:
         """Yield alike jobs, beginning behind the jobs of the last look, so that every job gets its turn."""
@@ -186,7 +198,7 @@ class Mapper(BrokerModule):
                     _KINDS,
                     _MOST_ALIKE,
                     after=after,
-                    other_than=self._memory.busy.union(self._memory.later),
+                    other_than=self._memory.busy.union(self._memory.later, self._aside.jobs()),
                 )
                 ready = [job for job in submitted if job.id <= end and job.delete_asked is None]
                 if ready:
@@ -200,10 +212,13 @@ class Mapper(BrokerModule):
         components = broker_jobs.components(connection, [job.id for job in ready])
         silent = self._connections.silent()
 
-        def wanted(job: GridJobRow) -> tuple[object, object]:
-            return _asked(job, components[job.id][0]), self._memory.refused.get(job.id)
-
-        for _, group in groupby(ready, wanted):
+        wanted: dict[int, tuple[object, object]] = {}
+        for job in ready:
+            try:
+                wanted[job.id] = _asked(job, components[job.id][0]), self._memory.refused.get(job.id)
+            except Exception as error:
+                self._aside.put(connection, [job.id], contradiction(error))
+        for _, group in groupby((job for job in ready if job.id in wanted), lambda job: wanted[job.id]):
             jobs = list(group)
             refused = self._refusals(jobs[0], rows)
             usable = [row for row in rows if row.active and row.name not in refused and row.name not in silent]
@@ -249,25 +264,29 @@ class Mapper(BrokerModule):
         return {row.name: answer for row, answer in zip(alike.clusters, answers, strict=True)}
 
     def _choose(self, connection: Connection, alike: AlikeJobs, answers: EctsByCluster) -> None:
-        """Let the core choose, job by job, from the answers of clusters."""
+        """Let the core choose, job by job, from the answers of clusters that are still in use."""
         self._memory.mapping = None
         jobs = [job.id for job in alike.jobs]
         self._memory.busy -= set(jobs)
-        ends_by_cluster = {name: list(answer) for name, answer in answers.items() if not isinstance(answer, OarpyError)}
+        rows = clusters.every(connection)
+        known = {row.name for row in rows if row.active}
+        ends_by_cluster = {
+            name: list(answer)
+            for name, answer in answers.items()
+            if name in known and not isinstance(answer, OarpyError)
+        }
         failures = {name: answer for name, answer in answers.items() if isinstance(answer, OarpyError)}
         refusals = {name: str(error) for name, error in failures.items() if not isinstance(error, ClusterSilent)}
         possible = {name: ends for name, ends in ends_by_cluster.items() if ends[0] < math.inf}
         if not possible:
-            rows = clusters.every(connection)
             reason = self._awaited(alike.jobs[0], rows, {*ends_by_cluster, *refusals})
-            with connection.transaction():
-                if reason is not None:
-                    texts = [*refusals.values(), reason]
-                    self._put_off(connection, jobs, "; ".join(texts))
-                else:
-                    earlier = self._refusals(alike.jobs[0], rows).values()
-                    never = [f"cluster '{name}' can never run it" for name in ends_by_cluster]
-                    self._fail(connection, jobs, "; ".join([*earlier, *refusals.values(), *never]))
+            if reason is not None:
+                texts = [*refusals.values(), reason]
+                self._put_off(connection, jobs, "; ".join(texts))
+            else:
+                earlier = self._refusals(alike.jobs[0], rows).values()
+                never = [f"cluster '{name}' can never run it" for name in ends_by_cluster]
+                self._fail(connection, jobs, "; ".join([*earlier, *refusals.values(), *never]))
             return
         chosen = self._taken(connection, alike, possible)
         by_name = {row.name: row for row in alike.clusters}
@@ -313,53 +332,64 @@ class Mapper(BrokerModule):
         for name, bunches in self._memory.waiting.items():
             if bunches and name not in working:
                 bunch = bunches.popleft()
-                single = bunch.jobs[0].id if len(bunch.jobs) == 1 else None
-                with connection.transaction():
+                single = next(iter(bunch.alone), None)
+                with self._one_job(connection, *bunch.alone) as attempt:
                     number = self._transactions.begin(
                         connection, "place", single, self._terms, partial(_parts_of, bunch)
                     )
-                self._memory.preparing[number] = bunch
+                if attempt.failure:
+                    self._put_back(bunch)
+                else:
+                    self._memory.preparing[number] = bunch
 
     def _hear(self, connection: Connection, name: Hashable, result: object) -> int:
         """Take in the result of a conversation; return how many jobs have their cluster now."""
         match name, result:
             case ("ects",), dict():
-                if self._memory.mapping is not None:
-                    self._choose(connection, self._memory.mapping, result)
+                if (alike := self._memory.mapping) is not None:
+                    with self._one_job(connection, *(job.id for job in alike.jobs)):
+                        self._choose(connection, alike, result)
             case ("prepare", int(number)), Prepared():
                 return self._prepared(connection, number, result)
-            case ("outcome", *_), str():
-                with connection.transaction():
+            case ("outcome", int(number), *_), str():
+                with self._one_outcome(connection, number):
                     self._transactions.heard(connection, name, result).map_anew(connection)
         return 0
 
     def _prepared(self, connection: Connection, number: int, result: Prepared) -> int:
         """Decide: all parts of a bunch are prepared, or it is given up and its jobs are mapped again."""
         bunch = self._memory.preparing.pop(number)
-        jobs = [job.id for job in bunch.jobs]
-        self._memory.busy -= set(jobs)
         errors = [error for _, error in result.failures]
-        reason = "; ".join(map(str, errors))
-        with connection.transaction():
+        reason, placed = "; ".join(map(str, errors)), False
+        with self._one_job(connection, *bunch.alone) as attempt:
             if not reason:
                 note_prepared(connection, number, result)
-                if transactions.decide(connection, number):
-                    broker_jobs.move(connection, jobs, GridJobState.MAPPED, "")
-                    return len(jobs)
-            transactions.give_up(connection, number, reason or "it lapsed before it was decided")
-        if len(jobs) > 1 and not result.refused and _is_refusal(errors):
-            self._try_halves(bunch)
+                placed = transactions.decide(connection, number)
+            if placed:
+                broker_jobs.move(connection, bunch.ids, GridJobState.MAPPED, "")
+            else:
+                transactions.give_up(connection, number, reason or "it lapsed before it was decided")
+        if attempt.failure:
+            with self._one_job(connection, *bunch.alone):
+                transactions.give_up(connection, number, attempt.failure)
+        if attempt.failure or (len(bunch.jobs) > 1 and not result.refused and _is_refusal(errors)):
+            self._put_back(bunch)
             return 0
+        self._memory.busy.difference_update(bunch.ids)
+        if placed:
+            return len(bunch.jobs)
         parts = {part.name: part.job for part in broker_parts.of_transaction(connection, number)}
         self._remember_refusal(parts, bunch.cluster.name, result)
         return 0
 
-    def _try_halves(self, bunch: _Bunch) -> None:
-        """Ask again for each half of a bunch that was refused as a whole: a single job may be the cause."""
+    def _put_back(self, bunch: _Bunch) -> None:
+        """Ask again for each half of a bunch that failed as a whole: one job may be the cause, which is free then."""
+        if bunch.alone:
+            self._memory.busy.difference_update(bunch.ids)
+            return
         middle = len(bunch.jobs) // 2
         halves = [replace(bunch, jobs=some) for some in (bunch.jobs[middle:], bunch.jobs[:middle])]
         self._memory.waiting[bunch.cluster.name].extendleft(halves)
-        self._memory.busy |= {job.id for job in bunch.jobs}
 
     def _remember_refusal(self, parts: Mapping[str, int], cluster: str, result: Prepared) -> None:
         """Remember a cluster that refused a job, so that it is not asked again. A silent cluster is not remembered."""

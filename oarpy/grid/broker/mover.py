@@ -89,12 +89,13 @@ class Mover(BrokerModule):
     def _begin_anew(self, connection: Connection) -> None:
         """Forget the pass under way, and note its outcome."""
         self._pass = None
-        self._transactions.recover(connection)
-        with connection.transaction():
-            for move in reallocation_passes.open_moves(connection):
+        self._transactions.recover(connection, self._one_job)
+        for move in reallocation_passes.open_moves(connection):
+            with self._one_job(connection, move.job):
                 row = None if move.transaction is None else transactions.read(connection, move.transaction)
                 settled = ("moved", "") if row is not None and row.committed else ("given up", "the broker ended")
                 reallocation_passes.settle_move(connection, move.id, *settled)
+        with connection.transaction():
             for begun in reallocation_passes.unfinished(connection):
                 moved = sum(move.outcome == "moved" for move in reallocation_passes.moves_of_pass(connection, begun.id))
                 reallocation_passes.end(connection, begun.id, moved, "the broker was started anew before it was over")
@@ -109,7 +110,7 @@ class Mover(BrokerModule):
             if not under_way.left and not under_way.begun:
                 self._end_pass(connection, under_way)
                 due = self._begin_pass(connection)
-        self._transactions.spread(connection)
+        self._transactions.spread(connection, self._aside)
         return due
 
     # Passes
@@ -182,7 +183,12 @@ class Mover(BrokerModule):
             concerned = {move.part.cluster, move.target}
             if not busy & concerned:
                 under_way.left.remove(move)
-                self._begin_move(connection, under_way, move, rows[move.target])
+                with self._one_job(connection, move.part.job) as attempt:
+                    number = self._begin_move(connection, under_way, move, rows[move.target])
+                if attempt.failure:
+                    under_way.remarks.append(f"job {move.part.job} stayed: {attempt.failure}")
+                    continue
+                under_way.begun[number] = move
             busy |= concerned
             if busy >= {name for other in under_way.left for name in (other.part.cluster, other.target)}:
                 break
@@ -201,8 +207,8 @@ class Mover(BrokerModule):
 
     def _begin_move(
         self, connection: Connection, under_way: _PassUnderWay, move: PlannedMove, target: GridClusterRow
-    ) -> None:
-        """Begin a transaction that freezes the old copy and makes the new one."""
+    ) -> int:
+        """Begin a transaction that freezes the old copy and makes the new one; return its number."""
         part = move.part
         (job,) = broker_jobs.read(connection, [part.job])
         (component,) = broker_jobs.components(connection, [part.job])[part.job]
@@ -213,14 +219,13 @@ class Mover(BrokerModule):
                 queued_part(job, component, target, transaction),
             ]
 
-        with connection.transaction():
-            transaction = self._transactions.begin(connection, "move", part.job, _TERMS, plan)
-            if not move.stays:
-                old, new = (None if end == inf else end for end in (move.old, move.new))
-                reallocation_passes.add_move(
-                    connection, under_way.number, part.job, part.cluster, move.target, old, new, transaction
-                )
-        under_way.begun[transaction] = move
+        transaction = self._transactions.begin(connection, "move", part.job, _TERMS, plan)
+        if not move.stays:
+            old, new = (None if end == inf else end for end in (move.old, move.new))
+            reallocation_passes.add_move(
+                connection, under_way.number, part.job, part.cluster, move.target, old, new, transaction
+            )
+        return transaction
 
     def _hear(self, connection: Connection, name: Hashable, result: object) -> None:
         """Take in the result of a conversation."""
@@ -233,8 +238,8 @@ class Mover(BrokerModule):
             case ("look again", int(transaction)), MoveCheck() if under_way is not None:
                 move = under_way.begun[transaction]
                 self._settle(connection, under_way, transaction, result.objection(move, self._rules))
-            case ("outcome", *_), str():
-                with connection.transaction():
+            case ("outcome", int(transaction), *_), str():
+                with self._one_outcome(connection, transaction):
                     self._known_by(connection, name, result)
 
     def _prepared(self, connection: Connection, under_way: _PassUnderWay, transaction: int, result: Prepared) -> None:
@@ -245,8 +250,15 @@ class Mover(BrokerModule):
             reasons = [f"cluster '{name}': {error}" for name, error in result.failures]
             self._settle(connection, under_way, transaction, "; ".join(reasons) or "it does not wait any more")
             return
-        with connection.transaction():
-            note_prepared(connection, transaction, result)
+        with self._one_job(connection, move.part.job) as attempt:
+            self._look_again(connection, under_way, transaction, result)
+        if attempt.failure:
+            self._settle(connection, under_way, transaction, attempt.failure)
+
+    def _look_again(self, connection: Connection, under_way: _PassUnderWay, transaction: int, result: Prepared) -> None:
+        """Ask where both copies, which are held, would end now."""
+        move = under_way.begun[transaction]
+        note_prepared(connection, transaction, result)
         new = next(name for name in result.parts if name != move.part.name)
         later = [other.part.name for other in under_way.left if other.part.cluster == move.target]
         gone = later if self._rules.algorithm == 2 else []
@@ -256,21 +268,21 @@ class Mover(BrokerModule):
     def _settle(self, connection: Connection, under_way: _PassUnderWay, transaction: int, objection: str) -> None:
         """Decide a move, or give it up with a reason."""
         move = under_way.begun.pop(transaction)
-        with connection.transaction():
-            broker_jobs.lock(connection, [move.part.job])
-            (job,) = broker_jobs.read(connection, [move.part.job])
-            if not objection and (job.delete_asked is not None or job.state is not GridJobState.MAPPED):
-                objection = "the job is to end, or does not wait any more"
-            done = not objection and transactions.decide(connection, transaction)
-            if not done:
-                objection = objection or "one of its copies is not held any more"
+        with self._one_job(connection, move.part.job) as attempt:
+            objection = objection or _decide(connection, transaction, move.part.job)
+            if objection:
                 transactions.give_up(connection, transaction, objection)
-            outcome = "moved" if done else "given up"
+            outcome = "given up" if objection else "moved"
             reallocation_passes.settle_moves_of(connection, transaction, outcome, objection)
-        if done and not move.stays:
-            under_way.moved += 1
+        if attempt.failure:
+            objection = objection or attempt.failure
+            with self._one_job(connection, move.part.job):
+                transactions.give_up(connection, transaction, objection)
+                reallocation_passes.settle_moves_of(connection, transaction, "given up", objection)
         if objection:
             under_way.remarks.append(f"job {move.part.job} stayed: {objection}")
+        elif not move.stays:
+            under_way.moved += 1
 
     def _known_by(self, connection: Connection, name: Hashable, result: str) -> None:
         """Note that a cluster knows how a transaction ended, and the consequence if it refused to carry it out."""
@@ -278,6 +290,15 @@ class Mover(BrokerModule):
         known.map_anew(connection)
         if known.stayed:
             reallocation_passes.settle_moves_of(connection, known.transaction, "given up", known.refusal)
+
+
+def _decide(connection: Connection, transaction: int, number: int) -> str:
+    """Decide the move of a job; say why it is not decided, or nothing if it is."""
+    broker_jobs.lock(connection, [number])
+    (job,) = broker_jobs.read(connection, [number])
+    if job.delete_asked is not None or job.state is not GridJobState.MAPPED:
+        return "the job is to end, or does not wait any more"
+    return "" if transactions.decide(connection, transaction) else "one of its copies is not held any more"
 
 
 def next_pass(first: float, last: float | None, period: float) -> float:

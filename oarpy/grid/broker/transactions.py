@@ -21,7 +21,8 @@ transaction that a killed module had begun and not decided is given up, except f
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -40,6 +41,15 @@ _REPLACING = ("move", "amend")
 _LEFT = (GridPartState.DELETING, GridPartState.GONE)
 """States of replaced parts: their hosts are not the job's."""
 _TOO_LATE = "it was not told in time to start"
+
+
+OneJob = Callable[..., AbstractContextManager[object]]
+"""Opens a transaction of the database about a job, or about none, which may fail alone."""
+
+
+def outcome_name(transaction: int) -> Hashable:
+    """Return the name of the work to send the outcome of a transaction."""
+    return "outcome", transaction
 
 
 def wire_name(transaction: int, word: str) -> str:
@@ -101,11 +111,14 @@ class Transactions:
         self._chance = chance or Random()
         self._doubts: list[tuple[int, str, str, int]] = []
 
-    def recover(self, connection: Connection) -> None:
-        """Give up the transactions that were begun and not decided: their preparation died with the process before."""
+    def recover(self, connection: Connection, one_job: OneJob) -> None:
+        """Give up the transactions that were begun and not decided: their preparation died with the process before.
+
+        Each is given up within ``one_job``.
+        """
         for row in transactions.open_of(connection, self._module):
             if row.state is GridTransactionState.PREPARING and not self.is_preparing(row.id):
-                with connection.transaction():
+                with one_job(connection, *([] if row.job is None else [row.job])):
                     transactions.give_up(connection, row.id, "the broker was started anew before it was decided")
 
     # The first phase
@@ -147,16 +160,16 @@ class Transactions:
 
     # The second phase
 
-    def spread(self, connection: Connection) -> float:
+    def spread(self, connection: Connection, aside: Container[Hashable] = ()) -> float:
         """Send outcomes of transactions to the clusters that do not know them yet; note the clusters that are silent.
 
-        Return the next time to send (epoch seconds), or infinity.
+        Outcomes whose names are ``aside`` are not sent now. Return the next time to send (epoch seconds), or infinity.
         """
         while self._doubts:
             transactions.note_unknown(connection, *self._doubts.pop(0))
         again = inf
         for row in transactions.open_of(connection, self._module):
-            if row.committed is not None:
+            if row.committed is not None and outcome_name(row.id) not in aside:
                 verb, until = self._verb(row)
                 again = min(again, until)
                 untold = [name for name in row.unaware if ("outcome", row.id, name, verb) not in self._conversations]

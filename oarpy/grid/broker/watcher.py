@@ -11,7 +11,6 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-import psycopg
 import structlog
 
 from oarpy.grid.broker.broker_module import BrokerModule
@@ -50,7 +49,6 @@ from oarpy.store.grid import (
 from oarpy.store.grid.broker_jobs import GridJobRow
 from oarpy.store.grid.broker_parts import GridPartRow
 from oarpy.store.grid.clusters import GridClusterRow
-from oarpy.store.refusals import first_line, is_refusal
 
 log = structlog.get_logger()
 
@@ -167,33 +165,33 @@ class Watcher(BrokerModule):
 
     def _end_unknown(self, connection: Connection, name: str) -> int:
         """End a part that its cluster does not know, as after a restore there: no event of it will come."""
-        with connection.transaction():
-            for part in broker_parts.lock(connection, [name]):
+        for known in broker_parts.by_name(connection, [name]):
+            with self._one_job(connection, known.job):
+                (part,) = broker_parts.lock(connection, [name])
                 (job,) = broker_jobs.read(connection, [part.job])
                 reason = f"cluster '{part.cluster}' does not know it any more"
                 change_part(connection, part, job, PartLost(0, self._clock(), name, reason=reason))
         return 1
 
     def _take_in(self, connection: Connection, cluster: str, events: Sequence[ClusterEvent]) -> None:
-        """Take in events of a cluster: in one transaction, or one by one when the database refuses an event.
+        """Take in events of a cluster: in one transaction, or one by one when that fails.
 
-        The refused event goes to the log, and hinders no later event.
+        An event that cannot be taken in goes to the log and to its job's message, and hinders no later event.
         """
-        try:
-            with connection.transaction():
-                _change_parts(connection, cluster, [event for event in events if isinstance(event, PartEvent)])
-                clusters.note_event(connection, cluster, events[-1].number)
-        except psycopg.Error as error:
-            if not is_refusal(error):
-                raise
-            if len(events) > 1:
-                for single in events:
-                    self._take_in(connection, cluster, [single])
-                return
-            (event,) = events
-            part = event.part if isinstance(event, PartEvent) else ""
-            log.exception("event refused by the database", part=part, kind=event.kind, reason=first_line(error))
-            clusters.note_event(connection, cluster, event.number)
+        of_parts = [event for event in events if isinstance(event, PartEvent)]
+        alone = broker_parts.by_name(connection, [event.part for event in of_parts]) if len(events) == 1 else []
+        with self._one_job(connection, *(part.job for part in alone)) as attempt:
+            _change_parts(connection, cluster, of_parts)
+            clusters.note_event(connection, cluster, events[-1].number)
+        if not attempt.failure:
+            return
+        if len(events) > 1:
+            for single in events:
+                self._take_in(connection, cluster, [single])
+            return
+        (event,) = events
+        log.error("an event was passed over", cluster=cluster, number=event.number, kind=event.kind)
+        clusters.note_event(connection, cluster, event.number)
 
 
 def _change_parts(connection: Connection, cluster: str, events: Sequence[PartEvent]) -> None:

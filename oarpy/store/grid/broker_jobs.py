@@ -143,6 +143,7 @@ _CORRECT = """
     WHERE id = %(job)s AND state = 'Missed'
 """
 _MESSAGE = "UPDATE grid_jobs SET message = %s WHERE id = ANY(%s) AND message <> %s"
+_SET_ASIDE = f"{_MESSAGE} AND state NOT IN ('Terminated', 'Error', 'Missed')"
 _SET_DEADLINE = "UPDATE grid_jobs SET deadline = to_timestamp(%s) WHERE id = %s"
 _ASK_DELETION = """
     UPDATE grid_jobs SET delete_asked = clock_timestamp(), delete_by = %s
@@ -293,9 +294,14 @@ def correct(connection: Connection, job: int, *, started: float, ended: float, s
     connection.execute(_CORRECT, values)
 
 
-def note(connection: Connection, jobs: Sequence[int], message: str) -> bool:
-    """Say why jobs are as they are; return whether that is new for any of them."""
-    return connection.execute(_MESSAGE, [message, list(jobs), message]).rowcount > 0
+def note(connection: Connection, jobs: Sequence[int], message: str) -> None:
+    """Say why jobs are as they are."""
+    connection.execute(_MESSAGE, [message, list(jobs), message])
+
+
+def note_set_aside(connection: Connection, jobs: Sequence[int], message: str) -> None:
+    """Say why nothing is done for jobs at present, as far as they are not over."""
+    connection.execute(_SET_ASIDE, [message, list(jobs), message])
 
 
 def set_deadline(connection: Connection, job: int, deadline: float) -> None:

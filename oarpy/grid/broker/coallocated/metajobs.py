@@ -391,17 +391,20 @@ class Metajobs:
 
     # Earlier places
 
-    def begin_moves(self, connection: Connection, now: float) -> None:
-        """Ask clusters about the first, by start, of the jobs that may have an earlier place.
+    def next_to_move(self, connection: Connection) -> GridJobFile | None:
+        """Return the first, by start, of the jobs that may have an earlier place; None while another one moves.
 
-        By then clusters know the outcome of the move before.
+        Clusters know the outcome of the move before.
         """
         hinted, self._hinted = self._hinted, {}
         if not hinted or ("slots", self._looked_at[0]) in self.conversations:
-            return
+            return None
         if any(transaction.kind == "amend" for transaction in transactions.open_of(connection, MODULE)):
-            return
-        file = min(hinted.values(), key=lambda file: (file.deadline, file.job.id))
+            return None
+        return min(hinted.values(), key=lambda file: (file.deadline, file.job.id))
+
+    def begin_move(self, connection: Connection, file: GridJobFile, now: float) -> None:
+        """Ask clusters for an earlier place of a job."""
         metajob = metajobs.of_job(connection, file.job.id)
         self._looked_at = file.job.id, metajob.idle_on
         metajobs.note_idle(connection, [file.job.id], "")
