@@ -11,7 +11,7 @@ import pytest
 from oarpy.grid.broker.coallocated import deadline_jobs
 from oarpy.grid.broker.coallocated.deadline_jobs import CoallocatedJobs
 from oarpy.grid.broker.decisions import taken_again
-from oarpy.grid.calls.table import Cancel, Commit
+from oarpy.grid.calls.table import Cancel, Commit, Idle
 from oarpy.grid.clusters.virtual.cluster import OrderedFault
 from oarpy.model.states import GridJobState
 from oarpy.store.grid import broker_jobs, decisions, placing_tries
@@ -240,3 +240,16 @@ def test_a_job_is_deleted_in_every_state(rounds: ClaimRounds, at: float) -> None
     assert (row.state, row.message) == (GridJobState.ERROR, "deleted by alice")
     rounds.until(at + 3)
     assert rounds.there() == NOTHING
+
+
+@pytest.mark.parametrize("disabled", [["south"], ["north", "south"]])
+def test_a_job_has_no_room_on_clusters_that_are_disabled_while_they_say_what_is_idle(
+    rounds: ClaimRounds, disabled: list[str]
+) -> None:
+    rounds.disable_when_asked(Idle, *disabled)
+    job = rounds.submit(deadline=100, components=4)
+    rounds.until(99)
+    row = rounds.job(job)
+    assert row.state is not GridJobState.CLAIMED
+    assert row.message.startswith("no room for all components: ")
+    assert "cluster 'south' is not in use any more" in placing_tries.of_jobs(rounds.connection, [job])[0].message

@@ -9,7 +9,8 @@ import psycopg
 import pytest
 
 from oarpy.grid.broker.replay import differing
-from oarpy.grid.clusters.virtual.cluster import OrderedFault
+from oarpy.grid.calls.table import Offers
+from oarpy.grid.clusters.virtual.cluster import OrderedFault, SimulatedCluster
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import bags, broker_jobs, decisions
 from oarpy.store.grid.bags import GridBagRow
@@ -277,6 +278,42 @@ def test_a_promised_bag_goes_on_while_its_tasks_look_for_room(rounds: ClaimRound
     assert any("no room" in message for message in seen) if call == "offers" else tried >= 6
     assert rounds.job(job).state is GridJobState.TERMINATED
     assert Counter(task.state for task in bags.tasks_of(rounds.connection, job)) == {"Over": 32}
+
+
+@pytest.mark.parametrize(("policy", "disclose"), [("plb", "load"), ("slots", "slots")])
+def test_a_cluster_that_is_disabled_while_it_makes_offers_gets_no_tasks(
+    connection: Connection, policy: str, disclose: str
+) -> None:
+    rounds = ClaimRounds(connection, disclose=disclose)
+    rounds.disable_when_asked(Offers, "south")
+    job = rounds.bag(12, policy=policy)
+    rounds.until(10)
+    assert shares(rounds, job) == {"north": 12}
+    assert row(rounds, job).told["south"] == "it is not in use any more"
+
+
+def test_a_bag_waits_when_all_clusters_are_disabled_while_they_make_offers(rounds: ClaimRounds) -> None:
+    rounds.disable_when_asked(Offers, "north", "south")
+    job = rounds.bag(12)
+    rounds.until(5)
+    assert rounds.job(job).state is GridJobState.SUBMITTED
+    assert rounds.job(job).message.startswith("no offers yet: ")
+
+
+@pytest.mark.parametrize("types", [("idempotent",), ()])
+def test_tasks_that_a_restored_cluster_does_not_know_may_have_begun(
+    rounds: ClaimRounds, types: tuple[str, ...]
+) -> None:
+    """It was restored from a dump that is older than the bag, before its broker had heard of any start."""
+    rounds.clusters["south"].faults.silent("commit", done=True)
+    job = rounds.bag(32, 100, *types)
+    rounds.round()
+    assert "running" in rounds.there()["south"].values()
+    assert {part.started for part in rounds.parts(job) if part.cluster == "south"} == {None}
+    rounds.clusters["south"] = SimulatedCluster("south", 8, clock=rounds.clock, disclose="load")
+    rounds.until(1000)
+    tasks = Counter(task.state for task in bags.tasks_of(rounds.connection, job))
+    assert tasks == ({"Over": 32} if types else {"Over": 16, "Lost": 16})
 
 
 def test_a_deleted_bag_leaves_nothing(rounds: ClaimRounds) -> None:

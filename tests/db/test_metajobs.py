@@ -11,7 +11,7 @@ import pytest
 
 from oarpy.grid.broker.coallocated.metajobs import MetajobRules
 from oarpy.grid.broker.replay import differing
-from oarpy.grid.calls.table import Begin, Call, Cancel, Prepare
+from oarpy.grid.calls.table import Begin, Call, Cancel, Prepare, Slots
 from oarpy.grid.clusters.virtual.cluster import OrderedFault, SimulatedCluster
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import broker_jobs, clusters, decisions, metajobs
@@ -380,3 +380,12 @@ def test_a_job_whose_rows_contradict_each_other_stops_no_other(rounds: ClaimRoun
     assert rounds.job(job).state is GridJobState.RUNNING
     assert rounds.job(broken).state is GridJobState.SUBMITTED
     assert rounds.job(broken).message.startswith("set aside: ")
+
+
+def test_a_cluster_that_is_disabled_while_it_tells_its_free_slots_gets_no_part(rounds: ClaimRounds) -> None:
+    rounds.disable_when_asked(Slots, "south")
+    job = rounds.spread(12)
+    rounds.until(2)
+    assert rounds.job(job).state is GridJobState.SUBMITTED
+    assert rounds.job(job).message.startswith("no room yet: ")
+    assert "south it is not in use any more" in rounds.job(job).message

@@ -318,3 +318,17 @@ def test_its_moves_are_decided_again_alike(rounds: ClaimRounds) -> None:
     found = list(differing(decisions.every(rounds.connection)))
     assert len(found) > 1
     assert set(found) == {None}
+
+
+@pytest.mark.parametrize("disabled", [["north"], ["south"], ["north", "south"]])
+def test_a_job_stays_whose_cluster_is_disabled_while_it_tells_its_free_slots(
+    rounds: ClaimRounds, disabled: list[str]
+) -> None:
+    job = rounds.spread(8, at_most={"north": 4, "south": 4})
+    rounds.until(5)
+    rounds.clusters["south"].finish("half of south")
+    rounds.until(50)
+    rounds.disable_when_asked(Slots, *disabled)
+    end_early(rounds, "half of north")
+    assert (place(rounds, job)[0], rounds.job(job).state) == (OVER, GridJobState.MAPPED)
+    assert rounds.job(job).message == ""

@@ -15,6 +15,7 @@ from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
 from oarpy.grid.broker.coallocated.metajobs import MetajobRules
 from oarpy.grid.broker.watcher import Watcher
 from oarpy.grid.calls.parts import PartEvent
+from oarpy.grid.calls.table import Call
 from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.core.broker_state import DeadlineRules
 from oarpy.store.grid import bags, broker_jobs, broker_parts, clusters, metajobs
@@ -22,7 +23,7 @@ from oarpy.store.grid.bags import NewGridBag
 from oarpy.store.grid.broker_jobs import GridJobRow, NewGridComponent, NewGridJob
 from oarpy.store.grid.broker_parts import GridPartRow
 from oarpy.store.grid.metajobs import NewMetajob, Operation
-from tests.harness.inline_calls import InlineConnections
+from tests.harness.inline_calls import InlineConnections, answer_instead
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
@@ -87,6 +88,17 @@ class ClaimRounds:
         number = self._inserted(NewGridJob("alice", "bag", "date", walltime, (component,)))
         bags.add(self.connection, number, NewGridBag(tasks, **{"policy": "plb", **asked}))
         return number
+
+    def disable_when_asked(self, kind: type[Call[Any]], *names: str) -> None:
+        """Have clusters disabled while they answer a call of this kind."""
+
+        def disabled(call: Any, real: Any) -> Any:
+            for name in names:
+                clusters.set_active(self.connection, name, active=False)
+            return real(call)
+
+        for name in names:
+            answer_instead(self.clusters[name], kind, disabled)
 
     def _inserted(self, job: NewGridJob) -> int:
         (number,) = broker_jobs.insert(self.connection, job)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation
 from oarpy.grid.calls.parts import BagOffers, FreeSlot, PartRequest
@@ -18,6 +18,7 @@ from oarpy.store.grid.clusters import GridClusterRow
 _PATIENCE, _PATIENCE_A_TASK = 20.0, 0.01
 """Seconds that a cluster has for its answer, and for each task: it plans them."""
 _HORIZON = 366 * 86_400.0
+_LEFT = "it is not in use any more"
 _NOT_HEARD = "it was not heard yet"
 
 
@@ -38,6 +39,17 @@ class OffersFound:
         """The policy that shares the tasks out: clusters told enough for it."""
         bag = self.told.bag
         return bag.policy if bag.policy == SLOTS else usable_policy(bag.policy, self.told)
+
+    def of(self, rows: Sequence[GridClusterRow]) -> OffersFound:
+        """Return the offers of these clusters: any other one was disabled since it was asked, and counts as silent."""
+        names, told = {row.name for row in rows}, self.told
+        heard = {offer.provider for offer in told.offers} | told.free.keys()
+        if not (left := heard - names):
+            return self
+        offers = [offer for offer in told.offers if offer.provider in names]
+        free = {name: processors for name, processors in told.free.items() if name in names}
+        kept = replace(told, offers=offers, free=free)
+        return replace(self, told=kept, words={**self.words, **dict.fromkeys(left, _LEFT)}, silent=True)
 
 
 def objection(row: GridClusterRow, user: str, tolerance: float) -> str:

@@ -282,6 +282,7 @@ class GridBags:
         if file.job.delete_asked is not None or len(tasks) != offers.told.bag.tasks:
             return
         known = usable(connection)
+        offers = offers.of(known)
         core = DrivenCore(BrokerState(tuple(GridCluster(row.name, row.procs or 0, row.speed) for row in known)))
         (action,) = core.tell(offers.told, now)
         taken = core.taken()

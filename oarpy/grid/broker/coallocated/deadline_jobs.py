@@ -137,9 +137,10 @@ class CoallocatedJobs:
         row = file.last_try
         if file.job.state is not GridJobState.SUBMITTED or row is None or row.done is not None:
             return
-        room = rooms.of(file.job.id)
         there = usable(connection)
-        known = [cluster for cluster in open_to(there, file) if cluster.name in room.due.idle]
+        open_there = open_to(there, file)
+        room = rooms.of(file.job.id, open_there)
+        known = [cluster for cluster in open_there if cluster.name in room.due.idle]
         (action,) = self._decide(connection, file, known, room.due, now)
         if isinstance(action, ClaimParts):
             rooms.taken(action)

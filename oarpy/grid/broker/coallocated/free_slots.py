@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor, inf
 
 from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation
@@ -19,6 +19,7 @@ _HORIZON = 366 * 86_400.0
 """Seconds for which clusters are asked for free processors."""
 PATIENCE = 10.0
 """Seconds that a cluster has for its answer."""
+_LEFT = "it is not in use any more"
 _NEEDED = {"reserve": "it reserves nothing", "foresee": "it does not say when processors are free"}
 
 
@@ -32,6 +33,13 @@ class SlotsFound:
     free: Mapping[str, Steps]
     words: Mapping[str, str]
     silent: bool
+
+    def of(self, rows: Sequence[GridClusterRow]) -> SlotsFound:
+        """Return the answers of these clusters: any other one was disabled since it was asked, and counts as silent."""
+        names = {row.name for row in rows}
+        left = {name: _LEFT for name in self.free if name not in names}
+        free = {name: steps for name, steps in self.free.items() if name not in left}
+        return replace(self, free=free, words={**self.words, **left}, silent=self.silent or bool(left))
 
 
 def objection(row: GridClusterRow, user: str, tolerance: float) -> str:

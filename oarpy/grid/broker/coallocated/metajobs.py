@@ -330,13 +330,14 @@ class Metajobs:
 
     def slots_found(self, connection: Connection, file: GridJobFile, slots: SlotsFound, now: float) -> None:
         """Place a job by the answers of clusters, or move it."""
+        known = usable(connection)
+        slots = slots.of(known)
         if file.job.state is GridJobState.MAPPED:
-            self._moved_by(connection, file, slots, now)
+            self._moved_by(connection, file, slots, known, now)
             return
         if file.job.state is not GridJobState.SUBMITTED or file.job.delete_asked is not None:
             return
         metajob = metajobs.of_job(connection, file.job.id)
-        known = usable(connection)
         job = parallel_job(connection, file, metajob, known)
         (action,) = decide(connection, known, SlotsTold(job, slots.free, ceil(now + self.rules.lead)), now)
         metajobs.note_look(connection, file.job.id, job.first, slots.words)
@@ -421,7 +422,14 @@ class Metajobs:
         rows = [row for row in usable(connection) if row.name in own or metajob.operation == "remap"]
         return look_for_slots(rows, file.job, file.components[0], metajob, own, self.tolerance, now)
 
-    def _moved_by(self, connection: Connection, file: GridJobFile, slots: SlotsFound, now: float) -> None:
+    def _moved_by(
+        self,
+        connection: Connection,
+        file: GridJobFile,
+        slots: SlotsFound,
+        known: Sequence[GridClusterRow],
+        now: float,
+    ) -> None:
         """Move a job by the answers of clusters, if it ends enough earlier.
 
         All of its present clusters must have answered.
@@ -435,7 +443,6 @@ class Metajobs:
         )
         locked = broker_parts.lock(connection, [row.name for row in rows])
         waits = waits and all(row.state is GridPartState.WAITING and row.end_asked is None for row in locked)
-        known = usable(connection)
         if not (waits and where in slots.free and {row.cluster for row in rows} <= slots.free.keys() and metajob.end):
             return
         parts = {row.cluster: component.procs for row, component in zip(rows, file.components, strict=True)}

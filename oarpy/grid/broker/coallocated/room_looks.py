@@ -32,11 +32,16 @@ class RoomsFound:
     jobs: Mapping[int, RoomAsked]
     told: Mapping[RoomAsked, dict[str, ClusterRoom | OarpyError]]
 
-    def of(self, job: int) -> RoomFound:
-        """Return the room for a job, behind the jobs that have :meth:`taken` theirs."""
-        answers = self.told[self.jobs[job]]
+    def of(self, job: int, rows: Sequence[GridClusterRow]) -> RoomFound:
+        """Return the room for a job on these clusters, behind the jobs that have :meth:`taken` theirs.
+
+        Any other cluster was disabled or closed since it was asked, and counts as silent.
+        """
+        names, told = {row.name for row in rows}, self.told[self.jobs[job]]
+        answers = {name: answer for name, answer in told.items() if name in names}
         silent = {name: str(answer) for name, answer in answers.items() if isinstance(answer, OarpyError)}
-        return RoomFound(try_due(job, answers), silent)
+        left = {name: f"cluster '{name}' is not in use any more" for name in told.keys() - names}
+        return RoomFound(try_due(job, answers), {**silent, **left})
 
     def taken(self, claim: ClaimParts) -> None:
         """Let the jobs with the same request see only the room that is left."""
