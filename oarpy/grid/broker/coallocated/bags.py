@@ -17,8 +17,8 @@ broker is killed.
    that is lost before keeps it back only until its tasks are taken away.
 4. Clusters tell when their parts are done as they plan now. The latest of these is told to all that have a part, with a
    number. If a message gets lost, the last completion is told again until it is known.
-5. A cluster that is lost for long has its tasks taken away: others get them if they may run twice, else they are lost.
-   Such tasks wait for room, be it after the promise; the other tasks go on.
+5. A cluster that is lost for long, or has nothing of its tasks, has them taken away: others get them if they may run
+   twice, else they are lost. Such tasks wait for room, be it after the promise; the other tasks go on.
 
 What is always true: a task has one copy that can start.
 """
@@ -246,7 +246,7 @@ class GridBags:
             since = silent.get(row.cluster, inf)
             if row.state in _OVER:
                 reason = row.message or "its cluster has nothing of it"
-                self._lose(connection, file, row, reason, never_began=row.started is None)
+                self._lose(connection, file, row, reason)
             elif since + self.rules.provider_lost <= now:
                 self._lose(connection, file, row, f"cluster '{row.cluster}' is lost")
                 broker_parts.ask_end(connection, [row.name], "its cluster was lost: its tasks are given up there")
@@ -254,11 +254,12 @@ class GridBags:
                 due = min(due, since + self.rules.provider_lost)
         return due
 
-    def _lose(
-        self, connection: Connection, file: GridJobFile, row: GridPartRow, reason: str, *, never_began: bool = False
-    ) -> None:
-        """Let tasks go elsewhere that never began, or may run twice; the others are lost."""
-        again = never_began or "idempotent" in file.components[0].types
+    def _lose(self, connection: Connection, file: GridJobFile, row: GridPartRow, reason: str) -> None:
+        """Let tasks go elsewhere if they may run twice; the others are lost.
+
+        Tasks of which no start was heard may have begun all the same, if their cluster was restored from a dump.
+        """
+        again = "idempotent" in file.components[0].types
         bags.move(connection, [row.name], ["Live"], "Gone" if again else "Lost", reason)
 
     def _end(self, connection: Connection, file: GridJobFile, reason: str) -> None:
