@@ -12,9 +12,11 @@ import os
 import secrets
 import select
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge, wait
 from typing import NamedTuple
 
@@ -77,23 +79,29 @@ def _stages(core_map: CoreMap) -> Iterable[list[tuple[Core, Process]]]:
         yield [(core, line[stage]) for core, line in core_map.items() if stage < len(line)]
 
 
+_INTRODUCTION = struct.pack("ll", 5, 0)
+"""Seconds, and microseconds, in which a worker that reports has to show that it has the key."""
+
 Start = Callable[[Core], "subprocess.Popen[bytes]"]
 """Starts ``work`` on a core, with a pipe to its standard input."""
 
 
 class Workers:
-    """A worker on each core. Ended with the block."""
+    """A worker on each core. Ended with the block.
+
+    ``address`` is where they reach this program: by another address, it may be, than this host has for its name.
+    """
 
     def __init__(self, cores: Iterable[Core], start: Start, address: str) -> None:
         key = secrets.token_bytes(16)
         self._cores = list(cores)
         self._processes: list[subprocess.Popen[bytes]] = []
         self.connections: dict[Core, Connection] = {}
-        with socket.create_server((address, 0), backlog=64) as server:
-            host, port = server.getsockname()[:2]
+        with socket.create_server(("localhost" if address == "localhost" else "", 0), backlog=64) as server:
+            port = server.getsockname()[1]
             try:
                 for number, core in enumerate(self._cores):
-                    self._begin(start(core), f"{host} {port} {key.hex()} {number}\n")
+                    self._begin(start(core), f"{address} {port} {key.hex()} {number}\n")
                 while len(self.connections) < len(self._cores):
                     self._accept(server, key)
             except OSError:
@@ -123,15 +131,23 @@ class Workers:
             os.write(process.stdin.fileno(), words.encode())
 
     def _accept(self, server: socket.socket, key: bytes) -> None:
-        """Take the next worker that reports. Raises OSError when one has ended instead."""
+        """Take the next worker that reports, or drop a connection of others. Raises OSError when a worker has ended."""
         while not select.select([server], [], [], 0.5)[0]:
             for core, process in zip(self._cores, self._processes):
                 if process.poll() is not None:
                     raise OSError(f"the worker on {core.host} ended with {process.returncode}")
-        connection = Connection(server.accept()[0].detach())
-        deliver_challenge(connection, key)
-        answer_challenge(connection, key)
-        self.connections[self._cores[connection.recv()]] = connection
+        with server.accept()[0] as accepted:
+            connection = Connection(os.dup(accepted.fileno()))
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _INTRODUCTION)
+            try:
+                deliver_challenge(connection, key)
+                answer_challenge(connection, key)
+                core = self._cores[connection.recv()]
+            except (AuthenticationError, EOFError, OSError):
+                connection.close()
+                return
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 0))
+        self.connections[core] = connection
 
     def synchronous(self, core_map: CoreMap, island: Island) -> Values:
         """Run a stage after another. Raises OSError when a worker is lost."""

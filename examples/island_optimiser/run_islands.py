@@ -29,12 +29,13 @@ from oarpy.examples.island_optimiser.islands import TOPOLOGIES
 from oarpy.examples.island_optimiser.mapped_run import Core, CoreMap, Island, Process, Workers, read_map, result
 
 _POINTS_OF_FRONT = 500
+_HERE = "localhost"
 
 
 def start(core: Core) -> subprocess.Popen[bytes]:
-    """Start a worker on a core: in a job over oarsh, else on this machine."""
+    """Start a worker on a core: on the hosts of a job's map over oarsh, else on this machine."""
     words = [sys.executable, "-m", mapped_run.__name__]
-    if job := os.environ.get("OAR_JOB_ID"):
+    if core.host != _HERE and (job := os.environ.get("OAR_JOB_ID")):
         words = ["oarsh", "-j", job, core.host, shlex.join(words)]
     return subprocess.Popen(words, stdin=subprocess.PIPE)
 
@@ -44,7 +45,7 @@ def in_turn(options: argparse.Namespace) -> CoreMap:
     found: dict[Core, list[Process]] = {}
     for number in range(options.processes):
         size = options.sizes[number % len(options.sizes)]
-        core = Core("localhost", number % options.cores)
+        core = Core(_HERE, number % options.cores)
         found.setdefault(core, []).append(Process(number, size, options.iterations))
     return found
 
@@ -64,7 +65,7 @@ def run(options: argparse.Namespace) -> None:
         raise SystemExit(
             f"run_islands: size {min(unknown)} of the map is no topology; there are {', '.join(TOPOLOGIES)}"
         )
-    address = options.address if file else "localhost"
+    address = options.address if file else _HERE
     began = time.monotonic()
     with Workers(core_map, start, address) as workers:
         compute = workers.asynchronous if options.model == "async" else workers.synchronous

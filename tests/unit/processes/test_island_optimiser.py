@@ -95,6 +95,34 @@ def test_a_worker_that_cannot_start_is_named() -> None:
         Workers([Core("node1", 0)], fails, "127.0.0.1")
 
 
+AROUND = """
+import socket, subprocess, sys
+host, port, key, number = sys.stdin.readline().split()
+strays = [socket.create_connection(("127.0.0.1", int(port))) for _ in range(2)]
+strays[0].sendall(b"GET / HTTP/1.0\\r\\n\\r\\n")
+strays[1].close()
+subprocess.run([sys.executable, "-m", sys.argv[1]], input=f"127.0.0.1 {port} {key} {number}".encode())
+"""
+"""A worker that comes by another address than its leader has for its own name, behind two connections of others."""
+
+
+def test_workers_come_by_any_address_and_others_disturb_nothing() -> None:
+    def start(_: Core) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", AROUND, mapped_run.__name__], stdin=subprocess.PIPE)
+
+    core_map = read_map(MAP)
+    with Workers(core_map, start, "127.0.1.1") as workers:
+        assert np.array_equal(workers.synchronous(core_map, ISLAND), serial(core_map, ISLAND))
+
+
+def test_in_a_job_without_a_map_it_runs_on_its_machine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OAR_JOB_ID", "7")
+    run_islands.main(["--processes", "2", "--cores", "2", "--iterations", "3", "--individuals", "32"])
+    assert capsys.readouterr().out.startswith("2 processes on 2 cores: ")
+
+
 def test_the_program_measures_a_process(capsys: pytest.CaptureFixture[str]) -> None:
     run_islands.main(["--rate", "random", "3", "--individuals", "32"])
     assert re.fullmatch(r"rate \d+\.\d+\n", capsys.readouterr().out)
