@@ -188,6 +188,39 @@ def flexco(
     raise typer.Exit(status)
 
 
+@app.command()
+def offers(
+    traces: Annotated[
+        Path,
+        typer.Option("--traces", metavar="DIR", help="Has the logs of CTC, HPC2N, SDSC, and LPC-EGEE-2004-1.2-cln."),
+    ],
+    output: Annotated[Path, typer.Option("--output", metavar="DIR", help="For all files.")] = Path("offers"),
+    quick: Quick = False,
+    full: Annotated[bool, typer.Option("--full", help="Thirty seeds instead of one.")] = False,
+    files: Scenarios = None,
+    seed: Seed = 1,
+    processes: Processes = None,
+    dask: Dask = None,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Bags with deadlines over clusters, of a thesis of 2009: a line for each claim; exit status 1 if one fails."""
+    report, status = research("bags.offers_report").reproduce_offers(
+        traces,
+        output,
+        _pool(processes, dask),
+        sys.stderr,
+        seed=seed,
+        quick=quick,
+        full=full,
+        fresh=fresh,
+        as_json=as_json,
+        write=files,
+    )
+    write(report)
+    raise typer.Exit(status)
+
+
 def _pool(processes: int | None, dask: str | None) -> Any:
     """Return where the runs are done."""
     pools = research("runs.pools")

@@ -9,22 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from oarpy.grid.simulation.command import object_of
-from oarpy.model.errors import UsageError
-from oarpy.simulation.engines.machine import Machine
-from oarpy.simulation.traces.swf import read_swf
 from oarpy.simulation.traces.trace import TraceJob
 from research.runs.experiment import Parameters, RunList, Values, uncollected
+from research.runs.published_logs import DAY, LogPart, PublishedLog, find_logs, part_of_log
 
 VERSION = 1
 METRICS = ("response", "local_response", "external_response", "multi", "collapsed", "earlier", "utilisation")
-_DAY = 86400
 _ALL = 798
 _LARGE = 128
 """Processors from which on a job of the log of external ones counts."""
@@ -32,46 +28,30 @@ _OVERHEADS = 4
 """The generator of overheads; each log has that of its place."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedLog:
-    """A log of table 4.1: where its month begins, and its loads in %, real and by estimates, of so many processors."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatedLog(PublishedLog):
+    """A log of table 4.1, with its load by estimates in %."""
 
-    name: str
-    first_day: int
-    procs: int
-    load: float
     estimated: float
 
 
 LOCAL = {
-    "A": PublishedLog("CTC-SP2-1996-3.1-cln", 0, 430, 57, 192),
-    "B": PublishedLog("HPC2N-2002-2.2-cln", 30, 240, 54, 107),
-    "C": PublishedLog("SDSC-SP2-1998-4.2-cln", 0, 128, 51, 288),
+    "A": EstimatedLog(name="CTC-SP2-1996-3.1-cln", procs=430, load=57, estimated=192),
+    "B": EstimatedLog(name="HPC2N-2002-2.2-cln", first_day=30, procs=240, load=54, estimated=107),
+    "C": EstimatedLog(name="SDSC-SP2-1998-4.2-cln", procs=128, load=51, estimated=288),
 }
 _EXTERNAL = "SDSC-BLUE-2000-4.2-cln"
-EXTERNAL = {16: PublishedLog(_EXTERNAL, 0, _ALL, 16, 55), 31: PublishedLog(_EXTERNAL, 0, _ALL, 31, 91)}
+EXTERNAL = {
+    16: EstimatedLog(name=_EXTERNAL, procs=_ALL, load=16, smallest=_LARGE, estimated=55),
+    31: EstimatedLog(name=_EXTERNAL, procs=_ALL, load=31, smallest=_LARGE, estimated=91),
+}
 """The external loads."""
-
-
-@dataclass(frozen=True, slots=True)
-class MonthOfLog:
-    """The jobs of a log, their submissions counted from its first day; ``lost`` and ``added`` bring it to ``load``."""
-
-    jobs: tuple[TraceJob, ...]
-    lost: int
-    added: int
-    load: float
 
 
 def flexco_runs(points: Sequence[Parameters], traces: Path) -> RunList:
     """Return the runs of points. Raises :class:`UsageError` for a log that is not there."""
-    places = {}
-    for name in (*(log.name for log in LOCAL.values()), _EXTERNAL):
-        log = next(iter(sorted(traces.rglob(f"{name}.swf*"))), None)
-        if log is None:
-            raise UsageError(f"no {name} below '{traces}'", hint="get it from the Parallel Workloads Archive")
-        places[name] = str(log)
-    return RunList("flexco", VERSION, flexco_run, list(points), places)
+    names = [*(log.name for log in LOCAL.values()), _EXTERNAL]
+    return RunList("flexco", VERSION, flexco_run, list(points), find_logs(names, traces))
 
 
 @uncollected
@@ -113,12 +93,12 @@ def scenario(run: Parameters, places: Mapping[str, str]) -> dict[str, Any]:
         "engine": "counting",
         "flexco": {"operation": run["operation"]},
         "clusters": [{"name": name, "procs": log.procs} for name, log in LOCAL.items()],
-        "measure": [0, int(run["days"]) * _DAY],
+        "measure": [0, int(run["days"]) * DAY],
         "jobs": entries,
     }
 
 
-def published(run: Parameters, name: str) -> PublishedLog:
+def published(run: Parameters, name: str) -> EstimatedLog:
     """Return what is published of a cluster's workload, or of the external one of a run."""
     return LOCAL[name] if name in LOCAL else EXTERNAL[int(run["external"])]
 
@@ -139,11 +119,11 @@ def _entries(run: Parameters, places: Mapping[str, str], name: str) -> list[dict
     ]
 
 
-def _scale(log: PublishedLog, jobs: Sequence[TraceJob], days: int) -> float:
+def _scale(log: EstimatedLog, jobs: Sequence[TraceJob], days: int) -> float:
     """Return by how much what estimates have more than run times is multiplied to give the published load."""
     real = sum(job.procs * job.run for job in jobs)
     more = sum(job.procs * (job.estimate - job.run) for job in jobs)
-    return max(log.estimated / 100 * log.procs * days * _DAY - real, 0) / more if more else 0.0
+    return max(log.estimated / 100 * log.procs * days * DAY - real, 0) / more if more else 0.0
 
 
 def _overheads(seed: int, jobs: int) -> list[int]:
@@ -155,42 +135,7 @@ def _overheads(seed: int, jobs: int) -> list[int]:
     return [int(overhead) for overhead in drawn]
 
 
-def _month(run: Parameters, places: Mapping[str, str], name: str) -> MonthOfLog:
+def _month(run: Parameters, places: Mapping[str, str], name: str) -> LogPart:
     log = published(run, name)
     kind = list(LOCAL).index(name) if name in LOCAL else len(LOCAL)
-    return _loaded(log, places[log.name], int(run["days"]), int(run["seed"]), kind)
-
-
-@lru_cache(maxsize=16)
-def _loaded(log: PublishedLog, path: str, days: int, seed: int, kind: int) -> MonthOfLog:
-    """Return a month with its published load, within a point of it."""
-    smallest = _LARGE if log.name == _EXTERNAL else 1
-    everybody = [job for job in read_swf(Path(path), Machine(log.procs)).jobs if job.procs >= smallest]
-    begin, length = log.first_day * _DAY, days * _DAY
-    inside = [job for job in everybody if begin <= job.submit < begin + length]
-    others = [job for job in everybody if not begin <= job.submit < begin + length]
-    point = log.procs * length / 100
-    work = sum(job.procs * job.run for job in inside)
-    numbers = np.random.default_rng([seed, kind])
-    lost: set[int] = set()
-    for place in numbers.permutation(len(inside)):
-        if work <= (log.load + 1) * point:
-            break
-        lost.add(int(place))
-        work -= inside[place].procs * inside[place].run
-    kept = [job for place, job in enumerate(inside) if place not in lost]
-    added: list[TraceJob] = []
-    for place in numbers.permutation(len(others)) if not lost else ():
-        if work >= (log.load - 1) * point:
-            break
-        job = others[place]
-        if work + job.procs * job.run <= (log.load + 1) * point:
-            added.append(job)
-            work += job.procs * job.run
-    moved = [_moved(job, job.submit - begin) for job in kept] + [_moved(job, job.submit % length) for job in added]
-    moved.sort(key=lambda job: (job.submit, job.number))
-    return MonthOfLog(tuple(moved), len(lost), len(added), work / point)
-
-
-def _moved(job: TraceJob, submit: float) -> TraceJob:
-    return TraceJob(job.number, submit, job.run, job.estimate, job.procs)
+    return part_of_log(log, places[log.name], int(run["days"]), int(run["seed"]), kind)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import TextIO
 
-from oarpy.simulation.reports.output_files import write_file, writing
+from oarpy.simulation.reports.output_files import writing
 from research.reservations.flexco import EXTERNAL, LOCAL, METRICS, flexco_runs, published, scenario
-from research.runs.experiment import Parameters, RunList, Values
+from research.runs.experiment import Parameters, Values
 from research.runs.judged_claims import JudgedClaim, claims_text, status, verdict, write_claims
 from research.runs.pools import Pool
+from research.runs.result_files import write_rows, write_scenarios
 from research.runs.runner import do_runs, tell_failed
 
 OPERATIONS = ("rigid", "shift", "remap")
@@ -42,7 +41,7 @@ def reproduce_flexco(
     """
     experiment = flexco_runs(_points(seed, quick=quick, full=full), traces)
     if write is not None:
-        return _write_scenarios(write, experiment), 0
+        return write_scenarios(write, experiment, scenario), 0
     with writing(output):
         output.mkdir(parents=True, exist_ok=True)
     done = do_runs(experiment, output, pool, err, fresh=fresh)
@@ -66,15 +65,6 @@ def _points(seed: int, *, quick: bool, full: bool) -> list[Parameters]:
     ]
 
 
-def _write_scenarios(path: Path, experiment: RunList) -> str:
-    def lines(file: TextIO) -> None:
-        for run in experiment.runs:
-            file.write(json.dumps(scenario(run, experiment.places)) + "\n")
-
-    write_file(path, lines)
-    return f"{len(experiment.runs)} scenarios written to {path}\n"
-
-
 def _write_files(folder: Path, rows: Sequence[tuple[Parameters, Values]]) -> None:
     inputs = {}
     for run, values in rows:
@@ -94,13 +84,9 @@ def _write_files(folder: Path, rows: Sequence[tuple[Parameters, Values]]) -> Non
         "load_published",
         "load_reached",
     )
-    _write(folder / "inputs.csv", [heads, *((*about, *facts) for about, facts in sorted(inputs.items()))])
+    write_rows(folder / "inputs.csv", [heads, *((*about, *facts) for about, facts in sorted(inputs.items()))])
     lines = [(*(run[name] for name in _COLUMNS), *(values[name] for name in _FOUND)) for run, values in rows]
-    _write(folder / "runs.csv", [(*_COLUMNS, *_FOUND), *lines])
-
-
-def _write(path: Path, rows: Iterable[Iterable[object]]) -> None:
-    write_file(path, lambda file: csv.writer(file, lineterminator="\n").writerows(rows))
+    write_rows(folder / "runs.csv", [(*_COLUMNS, *_FOUND), *lines])
 
 
 class CellTable:

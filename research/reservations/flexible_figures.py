@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, TextIO
+from typing import Any
 
-from oarpy.simulation.reports.output_files import write_file, writing
+from oarpy.simulation.reports.output_files import writing
 from research.reservations.flexible import LOG, METRICS, NEVER
 from research.runs.experiment import Parameters, RunList, Values
+from research.runs.result_files import write_rows
 
 COLUMNS = ("load", "order", "interval", "offers", "all", "inaccurate", "fix")
 LOADS = (1.0, 1.25, 1.5)
@@ -114,9 +114,9 @@ def write_figures(folder: Path, table: PointTable, figures: Mapping[int, Figure]
         for (window, load), values in sorted(parts.items())
     ]
     heads = ("log", "first_day", "frequency", "records", "left_out", "load_published", "load_reached")
-    _write(folder / "inputs.csv", [heads, *inputs])
+    write_rows(folder / "inputs.csv", [heads, *inputs])
     runs = [(*key(run), run["window"], run["seed"], *(values[name] for name in METRICS)) for run, values in table.rows]
-    _write(folder / "runs.csv", [(*COLUMNS, "window", "seed", *METRICS), *runs])
+    write_rows(folder / "runs.csv", [(*COLUMNS, "window", "seed", *METRICS), *runs])
     named = tuple(f"{metric}{end}" for metric in METRICS for end in ("", "_low", "_high"))
     for number, figure in figures.items():
         rows = [
@@ -124,7 +124,7 @@ def write_figures(folder: Path, table: PointTable, figures: Mapping[int, Figure]
             for name, curve in figure.curves.items()
             for at in curve.values()
         ]
-        _write(folder / f"figure{number:02}.csv", [("curve", *COLUMNS, "runs", *named), *rows])
+        write_rows(folder / f"figure{number:02}.csv", [("curve", *COLUMNS, "runs", *named), *rows])
         if drawing:
             _draw(folder / f"figure{number:02}.svg", number, figure, table)
 
@@ -142,13 +142,6 @@ def _estimate(values: Sequence[float]) -> tuple[float | None, float | None, floa
         return mean, None, None
     half = _STUDENT[len(values)] * stdev(values) / sqrt(len(values))
     return mean, mean - half, mean + half
-
-
-def _write(path: Path, rows: Iterable[Iterable[object]]) -> None:
-    def write(file: TextIO) -> None:
-        csv.writer(file, lineterminator="\n").writerows(rows)
-
-    write_file(path, write)
 
 
 def _draw(path: Path, number: int, figure: Figure, table: PointTable) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +9,7 @@ from statistics import fmean
 from typing import TextIO
 
 from oarpy.model.errors import UsageError
-from oarpy.simulation.reports.output_files import write_file, writing
+from oarpy.simulation.reports.output_files import writing
 from research.reservations.flexible import WINDOWS, flexible_runs, scenario
 from research.reservations.flexible_figures import (
     FIXES,
@@ -26,9 +25,10 @@ from research.reservations.flexible_figures import (
     write_figures,
 )
 from research.runs.drawing import can_draw
-from research.runs.experiment import Parameters, RunList
+from research.runs.experiment import Parameters
 from research.runs.judged_claims import JudgedClaim, claims_text, status, verdict, write_claims
 from research.runs.pools import Pool
+from research.runs.result_files import write_scenarios
 from research.runs.runner import do_runs, tell_failed
 
 _QUICK_WINDOWS = (1, 25)
@@ -61,7 +61,7 @@ def reproduce_flexible(
     seeds = range(seed, seed + (_FULL_SEEDS if full and not quick else 1))
     experiment = flexible_runs(points, _QUICK_WINDOWS if quick else WINDOWS, seeds, traces)
     if write is not None:
-        return _write_scenarios(write, experiment), 0
+        return write_scenarios(write, experiment, lambda run, places: scenario(run, Path(places["log"]))), 0
     with writing(output):
         output.mkdir(parents=True, exist_ok=True)
     done = do_runs(experiment, output, pool, err, fresh=fresh)
@@ -78,15 +78,6 @@ def _wanted(figures: Mapping[int, Figure], numbers: Sequence[int]) -> dict[int, 
         if number not in figures:
             raise UsageError(f"there is no figure {number}", hint=f"--figure N, from 1 to {max(figures)}")
     return {number: figure for number, figure in figures.items() if not numbers or number in numbers}
-
-
-def _write_scenarios(path: Path, experiment: RunList) -> str:
-    def lines(file: TextIO) -> None:
-        for run in experiment.runs:
-            file.write(json.dumps(scenario(run, Path(experiment.places["log"]))) + "\n")
-
-    write_file(path, lines)
-    return f"{len(experiment.runs)} scenarios written to {path}\n"
 
 
 Found = tuple[str, bool] | None

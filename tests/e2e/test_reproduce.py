@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from oarpy.local_cluster.sandbox import Sandbox, local_nodes, running_sandbox
+from tests.harness.made_up_logs import write_logs_of_bags
 from tests.harness.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -232,3 +233,25 @@ def test_an_experiment_on_reservations_goes_on_where_it_was_killed(tmp_path: Pat
     scenarios = [json.loads(line) for line in written.read_text().splitlines()]
     assert [one["windows"]["fix"] for one in scenarios] == [0, 0, 25, 25, 50, 50, 75, 75]
     assert {one["system"] for one in scenarios} == {"windows"}
+
+
+def test_an_experiment_on_bags_goes_on_where_it_was_killed(tmp_path: Path) -> None:
+    write_logs_of_bags(tmp_path)
+    program = os.path.join(os.path.dirname(sys.executable), "oarpy")
+    words = [program, "reproduce", "offers", "--quick", "--traces", str(tmp_path), "--processes", "1", "--output"]
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    done = subprocess.run([*words, str(whole)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 7
+    with subprocess.Popen([*words, str(cut)], stderr=subprocess.DEVNULL, process_group=0) as killed:
+        until(lambda: len(finished(cut)) >= 2, "some runs have finished")
+        os.killpg(killed.pid, signal.SIGKILL)
+    kept = len(finished(cut))
+    done = subprocess.run([*words, str(cut)], capture_output=True, text=True, timeout=120)
+    assert f"{kept} kept from before, 8 in all" in done.stderr
+    assert files(cut) == files(whole)
+    written = tmp_path / "scenarios.jsonl"
+    subprocess.run([*words, str(cut), "--write", str(written)], check=True, timeout=60)
+    scenarios = [json.loads(line) for line in written.read_text().splitlines()]
+    assert [one["offers"]["policy"] for one in scenarios] == ["slots", "plb", "dplb", "dplbv2"] * 2
+    assert {one["system"] for one in scenarios} == {"offers"}

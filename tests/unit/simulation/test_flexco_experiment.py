@@ -8,17 +8,9 @@ import pytest
 
 from research.reservations.flexco import LOCAL, flexco_run, flexco_runs, published, scenario
 from research.reservations.flexco_report import CellTable, flexco_claims
+from tests.harness.made_up_logs import write_log
 
 _DAY = 86400
-
-
-def write_log(path: Path, days: int, a_day: int, procs: int, run: int) -> None:
-    """Write a log of equal jobs that ask for twice their run time."""
-    lines: list[str] = []
-    for place in range(days * a_day):
-        numbers = {0: place + 1, 1: place * _DAY // a_day, 3: run, 4: procs, 8: 2 * run}
-        lines.append(" ".join(str(numbers.get(field, -1)) for field in range(18)))
-    path.write_text("\n".join(lines) + "\n")
 
 
 @pytest.fixture
