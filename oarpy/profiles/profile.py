@@ -89,6 +89,13 @@ class Profile:
         first = bisect_right(self._times, start) - 1
         return min(self._free[first : max(bisect_left(self._times, start + duration), first + 1)])
 
+    def fits_all(self, holds: Iterable[CountedHold]) -> bool:
+        """Tell whether all of some holds fit together."""
+        twin = self.copy()
+        for procs, start, end in holds:
+            twin.take(start, end, procs)
+        return twin.least() >= 0
+
     def least(self) -> int:
         """Return how many processors are free when fewest are; below 0 where more are held than there are."""
         return min(self._free)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple, TypeVar
 
 from oarpy.profiles.timeline import Processors
@@ -44,13 +45,13 @@ def place(
     ``listed``, very many rounds are one hold, and only the groups of the first rounds and the last are returned.
     """
     procs, time = tasks.procs, tasks.time
-    alone = max(timeline.ends(lo), default=lo)
+    alone = inf if listed else max(timeline.ends(lo), default=lo)
     left, start = tasks.count, lo
     groups: list[TaskGroup] = []
     holds: list[Hold] = []
     while left:
         start = timeline.earliest(procs, time, start)
-        if not listed and start >= alone and left > _FEW_ROUNDS * (timeline.free(start, time) // procs):
+        if start >= alone and left > _FEW_ROUNDS * (timeline.free(start, time) // procs):
             more, held = _rounds(timeline, Tasks(left, procs, time), start)
             return groups + more, holds + held
         here = min(left, timeline.free(start, time) // procs)

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from oarpy.grid.core.bags.composition import ClusterOffer, Strengths, compose
 from oarpy.grid.simulation.promised.fields import ClusterEntry, OffersJobEntry, OffersRules
 from oarpy.grid.simulation.promised.world import PlannedPlace, PromisedScenario, PromisedWorld, Run, mean, percent
-from oarpy.profiles.profile import CountedHold, Profile
+from oarpy.profiles.profile import Profile
 from oarpy.scheduler.bags.offers import DeadlineJob, DeadlinePlans
 from oarpy.scheduler.bags.tasks import TaskGroup, Tasks, hold_planned, last_end
 
@@ -33,10 +33,11 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
         job = self.jobs[number]
         if job.cluster is not UNSET:
             tasks = self._tasks(number, job.cluster, 1)
-            (offer,) = self._plans(job.cluster, now).offers(tasks, job.deadline, (100,))
+            plans = self._plans(job.cluster, now)
+            (offer,) = plans.offers(tasks, job.deadline, (100,))
             self._promise[number] = offer.end
             self._counts[number] = {job.cluster: 1}
-            self._take_in(job.cluster, DeadlineJob(number, tasks, offer.end, submitted=job.submit), 1, now)
+            self._take_in(job.cluster, plans, DeadlineJob(number, tasks, offer.end, submitted=job.submit), 1)
         elif self._rules.policy == "slots":
             self._fill_slots(number, now)
         else:
@@ -46,12 +47,11 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
         """Share a bag out by the offers of clusters."""
         job = self.jobs[number]
         offers: list[ClusterOffer] = []
-        for name, cluster in self.clusters.items():
-            if cluster.procs >= job.size:
-                plan_offers = self._plans(name, now).offers(
-                    self._tasks(number, name, job.count), job.deadline, self._rules.shares
-                )
-                offers += [ClusterOffer(name, offer.tasks, offer.end) for offer in plan_offers]
+        plans = {name: self._plans(name, now) for name, cluster in self.clusters.items() if cluster.procs >= job.size}
+        for name, here in plans.items():
+            tasks = self._tasks(number, name, job.count)
+            offered = here.offers(tasks, job.deadline, self._rules.shares)
+            offers += [ClusterOffer(name, offer.tasks, offer.end) for offer in offered]
         assert self._rules.policy != "slots"
         strengths = Strengths(
             {name: cluster.procs * Fraction(str(cluster.speed)) for name, cluster in self.clusters.items()},
@@ -64,17 +64,16 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
         self._counts[number] = {name: by_name[name].tasks for name in self.names if name in by_name}
         for name, count in self._counts[number].items():
             end = by_name[name].end
-            offered = max(offer.tasks for offer in offers if offer.provider == name and offer.end == end)
+            most = max(offer.tasks for offer in offers if offer.provider == name and offer.end == end)
             new = DeadlineJob(number, self._tasks(number, name, count), float(end), submitted=job.submit)
-            self._take_in(name, new, offered, now)
+            self._take_in(name, plans[name], new, most)
 
-    def _take_in(self, name: str, new: DeadlineJob, offered: int, now: float) -> None:
+    def _take_in(self, name: str, plans: DeadlinePlans, new: DeadlineJob, offered: int) -> None:
         """Plan an awarded job: all jobs again by deadlines, or beside the base plan, whichever keeps its deadline.
 
         If neither does, there is a place for as many tasks as were ``offered``; the tasks that start last are left out.
         """
         number, tasks = new.id, new.tasks
-        plans = self._plans(name, now)
         plan = plans.anew(new)
         if plan is None:
             (beside,) = plans.beside(tasks, [tasks.count])
@@ -145,7 +144,7 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
                 if number != new:
                     self.moved(number)
 
-    def _plans(self, name: str, now: float) -> DeadlinePlans[CountedHold]:
+    def _plans(self, name: str, now: float) -> DeadlinePlans:
         profile = Profile(self.clusters[name].procs, now, self.held_until(name, now))
         return DeadlinePlans(profile, self._parts[name].values(), now, listed=True)
 
