@@ -14,7 +14,7 @@ from oarpy.store.jobs import requeueing
 from tests.harness.gateway_process import TIMEOUT, GatewayProcess, gateway
 from tests.harness.launchers import LauncherProcess, launcher, negotiator
 from tests.harness.oarsub_cluster import build, decide, let_run, run_pass, settings
-from tests.harness.sample_cluster import Connection
+from tests.harness.sample_cluster import ME, Connection
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.db
@@ -97,6 +97,28 @@ def test_it_asks_is_told_its_start_and_its_hosts_and_gives_them_back(
     assert one.hear("ended") == {"message": "ended", "reason": "done"}
     assert state(connection, job) == ("Finished", "Error")
     assert one.process.wait(TIMEOUT) == 0
+
+
+def test_a_project_pays_for_what_it_asks_for(environment: dict[str, str], connection: Connection) -> None:
+    """Each request takes the place of the one before, and of the subscription, which asked for next to nothing."""
+    connection.execute("INSERT INTO projects (project, hours) VALUES ('fire', 10)")
+    connection.execute("INSERT INTO project_members (project, user_name) VALUES ('fire', %s)", [ME])
+    environment = {**environment, "OARPY_SUBMISSION_PROJECTS": "members"}
+    with gateway(environment, workers=2) as running, negotiator(environment, running):
+        one = launcher(running)
+        one.say("subscribe")
+        job = one.hear("subscribed")["job"]
+        name = max(one.hear("changeNotify")["changes"])
+        hours = "SELECT asked_hours, left_hours FROM oar_report.projects"
+        one.say("request", tag=1, hosts={name: 1}, walltime=7200)
+        until(lambda: state(connection, job) == ("RequestSent", "Waiting"), "the request is stored")
+        assert connection.execute(hours).fetchall() == [(8, 2)]
+        one.say("request", tag=2, hosts={name: 1}, walltime=14400)
+        refused = one.hear("refused")
+        assert (refused["code"], refused["tag"]) == (3, 2)
+        assert "project 'fire' has 10 of 10 hours left, and this asks for 16" in refused["reason"]
+        assert connection.execute(hours).fetchall() == [(8, 2)]
+        assert one.leave() == 0
 
 
 def test_a_job_that_lost_its_hosts_before_it_ran_is_told_which_it_has_instead(

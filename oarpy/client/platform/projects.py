@@ -193,8 +193,8 @@ def seed(session: Session) -> Seeded:
         sign(session.connection, session.user)
         used = projects.used(session.connection)
         members = [(project, user) for project, user in used if _is_login(user)]
-        made = projects.seed(session.connection, [project for project, _ in used], members)
-    return Seeded(*made, _left_out(user for _, user in used))
+        counts = projects.seed(session.connection, [project for project, _ in used], members)
+    return Seeded(*counts, _left_out(user for _, user in used))
 
 
 def _is_login(user: str) -> bool:

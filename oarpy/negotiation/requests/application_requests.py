@@ -12,6 +12,7 @@ from dataclasses import replace
 from oarpy.client.session import Session
 from oarpy.client.submission import submission
 from oarpy.client.submission.options import Options
+from oarpy.client.submission.project_hours import Stored, charge
 from oarpy.client.submission.submission import Submitted
 from oarpy.model.durations import LONGEST_DURATION
 from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, UsageError
@@ -126,6 +127,7 @@ def ask(session: Session, job_id: int, wanted: RequestHosts) -> None:
         )
         if not in_time:
             raise OarpyError("the job has started meanwhile", hint="extend asks for more hosts")
+        charge(session, [Stored(admitted.submission, admitted.need, [job_id])])
 
 
 def _check_moment(state: str) -> None:

@@ -160,7 +160,7 @@ def _stored(session: Session, accepted: Sequence[Admitted], pairs: Sequence[tupl
         WAITING_JOBS.check(session, jobs, "a batch")
         job_ids = submissions.insert_all(connection, new)
         WAITING_JOBS.recheck(session, job_ids[-1][-1], jobs)
-        charge(session, [Stored(one.submission, one.need, ids) for one, ids in zip(accepted, job_ids, strict=True)])
+        charge(session, [Stored(line.submission, line.need, ids) for line, ids in zip(accepted, job_ids, strict=True)])
         for request, ids, keys in zip(accepted, job_ids, pairs, strict=True):
             job_keys.store(connection, request.submission, ids, keys)
     for request, ids, keys in zip(accepted, job_ids, pairs, strict=True):
