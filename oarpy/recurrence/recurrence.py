@@ -74,8 +74,10 @@ class Recurrence:
                 raise
             self._refuse(connection, series, rule, now, f"refused by the database: {first_line(error)}")
             return False
+        if job is None:
+            return False
         log.info("recurring job submitted", recurring=series.number, user=series.user, job=job, due=str(series.due))
-        return job is not None
+        return True
 
     def _refuse(self, connection: Connection, series: DueSeries, rule: Rule, now: datetime, reason: str) -> None:
         """Have the series go on without the jobs of this due time, and tell so."""

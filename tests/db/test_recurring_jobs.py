@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,20 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from oarpy import configuration
 from oarpy.configuration import load
+from oarpy.modules.accounting import file_away
 from oarpy.modules.loop.module import Outcome, run
+from oarpy.modules.notifier.notifier import Notifier
 from oarpy.recurrence.recurrence import Recurrence
 from oarpy.store.jobs import notices, scripts
+from oarpy.store.past.moving import recall
+from oarpy.transport.wakeup import readable
 from tests.db.test_rules_that_ask import add_rule
-from tests.harness.oarsub_cluster import Connection, Submitter, contents
+from tests.harness.mail_server import mail_server
+from tests.harness.oarsub_cluster import Connection, Submitter, contents, process
 from tests.harness.sample_cluster import ME
+from tests.harness.small_cluster import SETTINGS
 
 pytestmark = pytest.mark.db
 
@@ -229,6 +237,64 @@ def test_a_refused_submission_is_told_and_the_series_goes_on(connection: Connect
     (shown,) = listed(oarsub)
     assert connection.execute("SELECT job_id FROM jobs").fetchall() == [(shown["last_job"],)]
     assert shown["refusal"] is None
+
+
+def tell(connection: Connection, settings: configuration.Configuration) -> None:
+    """Let the notifier tell all that there is to tell."""
+    notifier = Notifier(settings)
+    while (outcome := run(notifier, connection, datetime.now().astimezone())).again or outcome.pending:
+        readable(notifier.files(), 0.05)
+
+
+def test_a_refusal_is_mailed(connection: Connection, oarsub: Submitter) -> None:
+    series = begin(oarsub, "1h", "-n", "weekly", "--notify", "[ERROR]mail:ann@site.org", "date")
+    add_rule(connection, 'refuse("not on this day")')
+    with mail_server() as post:
+        mail = configuration.Mail(server=f"127.0.0.1:{post.port}", cluster_name="here", timeout=5.0)
+        wait_until(connection, due(connection, series))
+        tell(connection, replace(SETTINGS, mail=mail))
+        assert post.subjects() == [f"*OAR* [ERROR]: recurring job {series} (weekly) on here"]
+        text = post.mails[0].get_payload(decode=True).decode()  # type: ignore[union-attr]
+    assert "not on this day" in text
+    assert text.splitlines()[-1] == f"Recurring job {series} of {ME}"
+    assert connection.execute("SELECT count(*) FROM notices").fetchone() == (0,)
+
+
+def test_a_notice_that_cannot_be_sent_names_the_series(connection: Connection, oarsub: Submitter) -> None:
+    series = begin(oarsub, "1h", "--notify", "mail:ann@site.org", "date")
+    add_rule(connection, 'refuse("not on this day")')
+    wait_until(connection, due(connection, series))
+    tell(connection, SETTINGS)
+    failed = "SELECT description FROM event_logs WHERE type = 'USER_MAIL_NOTIFICATION_ERROR'"
+    ((text,),) = connection.execute(failed).fetchall()
+    assert text.startswith(f"recurring job {series}, notice ERROR: ")
+
+
+def test_a_job_of_the_past_still_names_its_series(connection: Connection, oarsub: Submitter) -> None:
+    series = begin(oarsub, "1h", "date")
+    wait_until(connection, due(connection, series))
+    ((job,),) = connection.execute("SELECT job_id FROM jobs").fetchall()
+    named = json.loads(oarsub("-J", str(job), command="oarstat").out)[str(job)]["recurring"]
+    connection.execute("UPDATE jobs SET state = 'toError'")
+    connection.execute("UPDATE jobs SET state = 'Error', ended_at = now(), accounted = true")
+    assert file_away(connection, datetime.now().astimezone() + timedelta(days=70), 0) == 1
+    assert connection.execute("SELECT count(*) FROM recurring_submissions").fetchone() == (0,)
+    assert connection.execute("SELECT count(*) FROM oar_past.recurring_submissions").fetchone() == (1,)
+    assert json.loads(oarsub("-J", str(job), command="oarstat").out)[str(job)]["recurring"] == named
+    with connection.transaction():
+        recall(connection, [job])
+    assert [jobs for _, jobs in of_series(connection, series)] == [1]
+
+
+def test_the_module_runs_as_a_process(
+    connection: Connection, oarsub: Submitter, cluster_environment: dict[str, str]
+) -> None:
+    series = begin(oarsub, "2h", "date")
+    connection.execute("UPDATE recurring_jobs SET next_due_at = now()")
+    done = process(cluster_environment, "oarpy", "run", "recurrence", "--once")
+    assert done.status == 0, done
+    assert [jobs for _, jobs in of_series(connection, series)] == [1]
+    assert due(connection, series) > datetime.now().astimezone() + HOUR
 
 
 def test_the_limit_of_waiting_jobs_refuses_as_it_does_for_oarsub(

@@ -77,6 +77,11 @@ def job(connection: Connection, listener: Connection) -> int:
         ("UPDATE resources SET state = 'Absent' WHERE false", []),
         ("UPDATE nodes SET channel = 'lost' WHERE false", []),
         ("UPDATE queues SET active = false WHERE false", []),
+        (
+            "INSERT INTO recurring_jobs (user_name, rule, submission, next_due_at) VALUES ('ann', '2h', '{}', now())",
+            ["recurring jobs changed"],
+        ),
+        ("UPDATE recurring_jobs SET next_due_at = now()", []),
         ("DELETE FROM quotas", []),
         ("INSERT INTO kill_requests (job_id) SELECT job_id FROM jobs WHERE false", []),
         ("INSERT INTO signal_requests (job_id, signal) SELECT job_id, 12 FROM jobs WHERE false", []),
