@@ -14,7 +14,8 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command(
-    epilog="Its exit status is the highest one of the programs (128 and the signal when one ended it).",
+    epilog="Its exit status is the highest one of the programs, with -n that of the first process which failed (128 and"
+    " the signal when one ended it).",
     context_settings={"allow_interspersed_args": False},
 )
 def oarsrun(
@@ -26,6 +27,15 @@ def oarsrun(
         str | None,
         typer.Option("-n", "--processes", metavar="N", help="N processes over the cores; otherwise one on each node."),
     ] = None,
+    cores: Annotated[
+        str | None, typer.Option("--cpus-per-task", metavar="N", help="With -n: N cores for each process.")
+    ] = None,
+    on_node: Annotated[
+        str | None, typer.Option("--ntasks-per-node", metavar="N", help="With -n: at most N processes on a node.")
+    ] = None,
+    overcommit: Annotated[
+        bool, typer.Option("--overcommit", help="With -n: use cores again for processes that have no core left.")
+    ] = False,
     job: Annotated[
         str | None,
         typer.Option("-j", "--job", metavar="ID", help="The job, or last or @NAME; otherwise OAR_JOB_ID says which."),
@@ -39,16 +49,18 @@ def oarsrun(
 ) -> None:
     """Run a program on every node of one's running job at the same time, within the limits of the job."""
     from oarpy.client.caller import current
-    from oarpy.client.jobs import job_steps, parallel_steps
+    from oarpy.client.jobs import job_ranks, job_steps, parallel_steps
     from oarpy.client.jobs.selection import one_job
     from oarpy.client.session import open_session
 
     caller = current()
-    wanted = parallel_steps.parse_count(count)
+    ranks = job_ranks.checked(count, cores, on_node, overcommit=overcommit)
     chosen = job_steps.named_job(job, caller.environment)
     with open_session("oarsrun") as session:
         running = job_steps.running_job(session, one_job(session, chosen))
-    where = parallel_steps.places(running, wanted)
+    if ranks is not None:
+        raise typer.Exit(job_ranks.run(caller, running, ranks, command, plain=no_prefix, as_json=as_json))
+    where = parallel_steps.places(running)
     kept = {place: job_steps.Collected() for place in where} if as_json else {}
     with caller.attached() as streams:
 

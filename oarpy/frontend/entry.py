@@ -30,6 +30,13 @@ def start(name: str, *, by_gateway: bool = True) -> NoReturn:
         from oarpy.frontend.measuring import told
 
         sys.argv[1:] = told(sys.argv[2:])
+    if name == "oarsrun":
+        from oarpy.frontend.ranks.inside import run_inside
+
+        status = run_inside(sys.argv[1:])
+        if status is not None:
+            sys.stderr.flush()
+            os._exit(status)
     if by_gateway:
         _try_gateway(name)
     if sys.flags.no_site:

@@ -13,6 +13,7 @@ from oarpy.frontend.call import NotReached, be_called
 from oarpy.frontend.conversation import PATIENCE, connect, converse
 from oarpy.frontend.discovery import socket_path
 from oarpy.frontend.job_key import become_ssh, copy
+from oarpy.frontend.ranks.inside import run_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ def _run(name: str, arguments: list[str]) -> int:
         from oarpy.frontend.measuring import told
 
         arguments = told(arguments[1:])
+    if name == "oarsrun" and (status := run_inside(arguments)) is not None:
+        return status
     path = socket_path()
     connection = connect(path) if path else None
     if connection is None:

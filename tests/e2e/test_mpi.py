@@ -43,6 +43,8 @@ starter = dict(one.split(b"=", 1) for one in open(f"/proc/{os.getppid()}/environ
 node = os.path.basename(starter[b"OARPY_NODE"].decode())
 sys.stdout.write(f"{rank.value} of {size.value}: {result.value} on {node}\\n")
 sys.stdout.flush()
+if len(sys.argv) > 2 and rank.value == 1:
+    mpi.MPI_Abort(world, int(sys.argv[2]))
 mpi.MPI_Finalize()
 """
 
@@ -140,6 +142,24 @@ def test_mpirun_needs_no_option(
     hosts = sorted({line.rpartition(" ")[2] for line in lines})  # any two: an earlier job may be cleaned up yet
     assert len(hosts) == 2, written
     assert lines == [f"{rank} of 4: 6 on {hosts[rank // 2]}" for rank in range(4)], written
+
+
+def test_ranks_of_oarsrun_are_those_of_mpich(cluster: SshCluster, user: pwd.struct_passwd, home: Path) -> None:
+    if not os.access(PYTHON, os.X_OK) or find_library("mpich") is None:
+        pytest.skip(f"no {PYTHON}, or no mpich on this machine (Debian: libmpich12)")
+    program = f"{PYTHON} {home}/sum.py libmpich.so.12"
+    script = f"""#!/bin/sh
+export HOME={home}
+oarsrun -n 4 --no-prefix {program}
+oarsrun -n 2 --ntasks-per-node 1 {program} 9
+echo $?
+"""
+    written = outcome(cluster, user, home, script, nodes=2).splitlines()
+    lines = sorted(line for line in written if " of 4: " in line)
+    hosts = sorted({line.rpartition(" ")[2] for line in lines})
+    assert len(hosts) == 2, written
+    assert lines == [f"{rank} of 4: 6 on {hosts[rank // 2]}" for rank in range(4)], written
+    assert written[-1] == "9", written
 
 
 def test_what_the_user_has_set_stays(cluster: SshCluster, user: pwd.struct_passwd, home: Path) -> None:

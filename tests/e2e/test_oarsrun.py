@@ -51,15 +51,6 @@ def test_once_on_each_node_and_the_worst_status(cluster: Sandbox, job: str, way:
     assert sorted(done.stderr.splitlines()) == ["n1: no-end", "n2: no-end"]
 
 
-@WAYS
-def test_processes_over_the_cores_in_node_order(cluster: Sandbox, job: str, way: dict[str, str]) -> None:
-    done = oarsrun(cluster, "-j", job, "-n", "5", "printf", "%s\\n", "a  b", **way)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert sorted(done.stdout.splitlines()) == ["n1.0: a  b", "n1.1: a  b", "n1.4: a  b", "n2.2: a  b", "n2.3: a  b"]
-    done = oarsrun(cluster, "-j", job, "-n", "2", "--no-prefix", "echo plain", **way)
-    assert done.stdout == "plain\nplain\n"
-
-
 def test_json(cluster: Sandbox, job: str) -> None:
     done = oarsrun(cluster, "-J", "-j", job, "echo $OAR_STEP_RANK; kill -9 $$")
     assert done.returncode == 137
@@ -91,7 +82,6 @@ def test_an_interrupt_ends_all_processes(cluster: Sandbox, job: str, way: dict[s
 
 def test_what_is_refused_is_said_in_a_line(cluster: Sandbox, job: str) -> None:
     for words, status, what in (
-        (("-j", job, "-n", "0", "true"), 2, "-n '0' is out of range"),
         (("-j", job, " "), 2, "no command"),
         (("-j", "99999", "true"), 4, "there is no job 99999"),
         (("true",), 2, "no job given"),

@@ -1,4 +1,4 @@
-"""One program many times across the nodes of a running job: where each runs, their output line by line, their ends."""
+"""One program on all nodes of a running job: where each runs, their output line by line, their ends."""
 
 from __future__ import annotations
 
@@ -9,16 +9,11 @@ from oarpy.client.caller import Streams
 from oarpy.client.jobs import job_steps
 from oarpy.client.jobs.job_steps import RunningJob
 from oarpy.model.errors import UsageError
-from oarpy.model.submission_checks import read_number
 from oarpy.transport.node import NodeAddress
 from oarpy.transport.steps import StepEnded, StepEvent, StepFailed, StepOutput, Steps
 from oarpy.transport.wakeup import readable
 
-MOST = 4096
-"""Processes of one call."""
-
 _LONGEST_LINE = 1 << 16
-_DEFAULT_TYPE = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +38,9 @@ class StepOutcome:
     error: str = ""
 
 
-def places(job: RunningJob, count: int | None) -> tuple[StepPlace, ...]:
-    """Return one place on each node (None), or ``count`` over the cores: in node order, round and round if need be."""
-    if count is None:
-        return tuple(StepPlace(rank, node, node.name) for rank, node in enumerate(job.nodes))
-    nodes = {node.name: node for node in job.nodes}
-    cores = [str(resource["network_address"]) for resource in job.launch.held if resource["type"] == _DEFAULT_TYPE]
-    hosts = [cores[rank % len(cores)] for rank in range(count)]
-    return tuple(StepPlace(rank, nodes[host], f"{host}.{rank}") for rank, host in enumerate(hosts))
-
-
-def parse_count(text: str | None) -> int | None:
-    """Return the number after ``-n``; raise :class:`UsageError` when it is none."""
-    return None if text is None else read_number("-n", text, 1, MOST)
+def places(job: RunningJob) -> tuple[StepPlace, ...]:
+    """Return one place on each node."""
+    return tuple(StepPlace(rank, node, node.name) for rank, node in enumerate(job.nodes))
 
 
 def run(job: RunningJob, where: Sequence[StepPlace], command: str, streams: Streams, write: Write) -> list[StepOutcome]:

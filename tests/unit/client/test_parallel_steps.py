@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oarpy.client.jobs.job_ranks import checked
 from oarpy.client.jobs.job_steps import RunningJob
-from oarpy.client.jobs.parallel_steps import StepOutcome, StepPlace, labelled, parse_count, places, worst
+from oarpy.client.jobs.parallel_steps import StepOutcome, StepPlace, labelled, places, worst
 from oarpy.configuration import Configuration
 from oarpy.model.errors import UsageError
 from oarpy.store.jobs.execution import Launch
@@ -27,20 +28,20 @@ def job(*cores: str, kind: str = "default") -> RunningJob:
 
 
 def test_one_on_each_node() -> None:
-    found = places(job("n1", "n1", "n2"), None)
+    found = places(job("n1", "n1", "n2"))
     assert found == (StepPlace(0, NODES[0], "n1"), StepPlace(1, NODES[1], "n2"))
-
-
-def test_several_go_round_over_the_cores() -> None:
-    found = places(job("n1", "n1", "n2"), 5)
-    assert [one.label for one in found] == ["n1.0", "n1.1", "n2.2", "n1.3", "n1.4"]
-    assert [one.rank for one in found] == list(range(5))
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "x", "4097", ""])
 def test_counts_that_are_none(text: str) -> None:
     with pytest.raises(UsageError, match="-n"):
-        parse_count(text)
+        checked(text, None, None, overcommit=False)
+
+
+def test_what_belongs_to_ranks_needs_their_number() -> None:
+    assert checked(None, None, None, overcommit=False) is None
+    with pytest.raises(UsageError, match="--overcommit without -n"):
+        checked(None, None, None, overcommit=True)
 
 
 def test_the_worst_status_is_the_highest() -> None:

@@ -192,7 +192,7 @@ class StepRun:
             raise LaunchFailure.of_devices(error) from error
         environment = job_environment(self._state, key, job, account, mark, isolation.name_of(key), seen)
         environment.update(private_directories.variables(self._state, key))
-        environment.update(spec.variables, PWD=spec.directory)
+        environment.update(spec.variables, PWD=spec.directory, OARPY_STEP=str(os.getpid()))
         if spec.terminal:
             environment["TERM"] = spec.terminal.type
         self._streams = StepStreams(spec.terminal)

@@ -1,0 +1,205 @@
+"""``oarsrun -n``: ranks over the cores of a job's nodes, from inside the job and from outside, for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from oarpy.local_cluster.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
+from research.benchmarks.server_processes import is_running
+
+pytestmark = pytest.mark.e2e
+DEADLINE = 60.0
+NODE_COMMAND = '"$OARPY_NODE"/bin/oarsrun'
+NUMBERS = "echo $OAR_STEP_RANK of $OAR_STEP_SIZE, $OAR_STEP_LOCAL_RANK of $OAR_STEP_LOCAL_SIZE here"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, cluster_database: dict[str, str]) -> Iterator[Sandbox]:
+    nodes = local_nodes("/host=n[1-2]/cpu={1}/core={2}")
+    settings: Settings = {"jobs": {"kill_grace": 1.0}, "database": cluster_database}
+    with running_sandbox(tmp_path_factory.mktemp("ranks"), settings, nodes) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def job(cluster: Sandbox) -> str:
+    (found,) = cluster.job_ids("-l", "/nodes=2/core=2", "sleep 600")
+    cluster.wait_for([found], ["Running"], DEADLINE)
+    return str(found)
+
+
+def inside(cluster: Sandbox, job: str, script: str) -> list[str]:
+    """Return the words with which a script runs in a job, on its first node."""
+    return [command("oarsh"), "-j", job, "n1", script]
+
+
+def done(cluster: Sandbox, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command as a user does."""
+    return subprocess.run(
+        words, capture_output=True, env=cluster.environment(), text=True, timeout=DEADLINE, check=False
+    )
+
+
+def oarsrun(cluster: Sandbox, job: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run it from outside the job."""
+    return done(cluster, [command("oarsrun"), "-j", job, *words])
+
+
+def test_ranks_in_blocks_over_the_nodes(cluster: Sandbox, job: str) -> None:
+    seen = [f"n1.{rank}: {rank} of 4, {rank} of 2 here" for rank in (0, 1)]
+    seen += [f"n2.{rank}: {rank} of 4, {rank - 2} of 2 here" for rank in (2, 3)]
+    for found in (
+        oarsrun(cluster, job, "-n", "4", NUMBERS),
+        done(cluster, inside(cluster, job, f"{NODE_COMMAND} -n 4 '{NUMBERS}'")),
+        done(cluster, inside(cluster, job, f"{command('oarsrun')} -n4 sh -c '{NUMBERS}'")),
+    ):
+        assert (found.returncode, found.stderr) == (0, "")
+        assert sorted(found.stdout.splitlines()) == seen
+
+
+def test_cores_of_each_rank_and_ranks_of_each_node(cluster: Sandbox, job: str) -> None:
+    show = 'echo $OAR_STEP_CPUS; python3 -c "import os; print(*sorted(os.sched_getaffinity(0)))"'
+    pinned = oarsrun(cluster, job, "-n", "4", "--no-prefix", show)
+    assert sorted(pinned.stdout.splitlines()) == ["0", "0", *["1"] * 6], pinned
+    wide = oarsrun(cluster, job, "-n", "2", "--cpus-per-task", "2", show)
+    lines = ["n1.0: 0 1", "n1.0: 2", "n2.1: 0 1", "n2.1: 2"]
+    assert sorted(wide.stdout.splitlines()) == lines, wide
+    spread = oarsrun(cluster, job, "-n", "2", "--ntasks-per-node", "1", "echo here")
+    assert sorted(spread.stdout.splitlines()) == ["n1.0: here", "n2.1: here"]
+    again = oarsrun(cluster, job, "-n", "5", "--overcommit", "echo here")
+    assert sorted(again.stdout.splitlines()) == [f"n1.{rank}: here" for rank in (0, 1, 4)] + [
+        "n2.2: here",
+        "n2.3: here",
+    ]
+    packed = oarsrun(cluster, job, "-n", "6", "--ntasks-per-node", "3", "--overcommit", "echo here")
+    assert sorted(packed.stdout.splitlines()) == [f"n{1 + rank // 3}.{rank}: here" for rank in range(6)]
+
+
+def test_steps_at_the_same_time_take_the_cores_that_are_used_least(cluster: Sandbox, job: str) -> None:
+    script = f"""cd {cluster.directory}/work; rm -f go; mkfifo go
+{NODE_COMMAND} -n 2 'read word < go; echo $word' & {NODE_COMMAND} -n 2 'echo here > started; cat started'
+echo one > go; echo one > go; wait"""
+    found = done(cluster, inside(cluster, job, script))
+    first, second = [[line for line in found.stdout.splitlines() if line.endswith(end)] for end in ("one", "here")]
+    assert {line.partition(".")[0] for line in first + second} == {"n1", "n2"}, found
+    assert len(first) == len(second) == 2
+    assert {line.partition(".")[0] for line in first}.isdisjoint(line.partition(".")[0] for line in second)
+
+
+def test_the_first_rank_that_fails_ends_the_others(cluster: Sandbox, job: str) -> None:
+    script = "test $OAR_STEP_RANK = 3 && exit 7; trap '' HUP; trap 'echo told; exit 0' TERM; echo up; sleep 600 & wait"
+    failed = oarsrun(cluster, job, "-J", "-n", "4", script)
+    assert failed.returncode == 7, failed
+    report = json.loads(failed.stdout)
+    assert (report["job_id"], report["status"]) == (int(job), 7)
+    assert [process["status"] == 7 for process in report["processes"]] == [False, False, False, True]
+    assert [(process["rank"], process["host"]) for process in report["processes"]] == [
+        (rank, f"n{1 + rank // 2}") for rank in range(4)
+    ]
+    stubborn = oarsrun(cluster, job, "-n", "2", "test $OAR_STEP_RANK = 1 && kill -9 $$; trap '' TERM; sleep 600")
+    assert stubborn.returncode == 137
+
+
+def test_what_cannot_be_is_refused_in_a_line(cluster: Sandbox, job: str) -> None:
+    calls: list[str] = []
+    lines: list[tuple[str, str]] = []
+    for words, status, what in (
+        (("-n", "0", "true"), 2, "-n '0' is out of range"),
+        (("-n", "2", "--cpus-per-task", "no", "true"), 2, "--cpus-per-task 'no'"),
+        (("--ntasks-per-node", "1", "true"), 2, "--ntasks-per-node without -n"),
+        (("-n", "2", " "), 2, "no command"),
+        (("-n", "5", "true"), 3, "-n 5: the job has room for 4 processes (fewer, or --overcommit)"),
+        (("-n", "3", "--cpus-per-task", "2", "true"), 3, "-n 3: the job has room for 2 processes of 2 cores"),
+        (("-n", "3", "--ntasks-per-node", "1", "true"), 3, "-n 3: the job has room for 2 processes"),
+        (("-n", "1", "--cpus-per-task", "3", "true"), 3, "--cpus-per-task 3: no node of the job has more than 2 cores"),
+    ):
+        calls.append(f"{NODE_COMMAND} " + " ".join(f"'{word}'" for word in words) + "; echo $?")
+        lines.append((what, str(status)))
+    found = done(cluster, inside(cluster, job, "\n".join(calls)))
+    for (what, expected), told, line in zip(lines, found.stdout.split(), found.stderr.splitlines(), strict=True):
+        assert (told, line.startswith(f"oarsrun: {what}")) == (expected, True), (what, line)
+    outside = oarsrun(cluster, job, "-n", "5", "true")
+    assert (outside.returncode, outside.stderr.startswith("oarsrun: -n 5: ")) == (3, True)
+    missing = oarsrun(cluster, job, "-n", "1", "/no/such/program", "x")
+    assert (missing.returncode, missing.stderr) == (
+        127,
+        "oarsrun: n1.0: /no/such/program: No such file or directory\n",
+    )
+
+
+def test_much_output_waits_for_its_reader(cluster: Sandbox, job: str) -> None:
+    count = done(
+        cluster, inside(cluster, job, f"{NODE_COMMAND} -n 4 --no-prefix 'seq 300000' | (sleep 1; sort -u) | wc -l")
+    )
+    assert count.stdout.split() == ["300000"], count
+    head = done(cluster, inside(cluster, job, f"{NODE_COMMAND} -n 2 --no-prefix 'yes' | head -n 1; echo done"))
+    assert head.stdout.split() == ["y", "done"]
+
+
+def signalled(cluster: Sandbox, job: str, number: int, script: str) -> tuple[int, list[str]]:
+    """Signal a call when its four ranks are up; return its status and its output."""
+    process = subprocess.Popen(
+        inside(cluster, job, f'echo $$; exec {NODE_COMMAND} -n 4 --no-prefix "{script}"'),
+        stdout=subprocess.PIPE,
+        env=cluster.environment(),
+        text=True,
+    )
+    assert process.stdout is not None
+    pid = int(process.stdout.readline())
+    ups = [process.stdout.readline() for _ in range(4)]
+    assert ups == ["up\n"] * 4
+    os.kill(pid, number)
+    rest = process.stdout.read().splitlines()
+    process.stdout.close()
+    return process.wait(DEADLINE), rest
+
+
+def test_signals_reach_all_ranks(cluster: Sandbox, job: str) -> None:
+    script = "trap 'echo told; exit 0' USR1 INT; echo up; while :; do sleep 0.1; done"
+    for number in (signal.SIGUSR1, signal.SIGINT):
+        assert signalled(cluster, job, number, script) == (0, ["told"] * 4)
+    status, _ = signalled(cluster, job, signal.SIGTERM, "echo up; while :; do sleep 0.1; done")
+    assert status == 128 + signal.SIGTERM
+
+
+def test_ranks_end_with_the_command(cluster: Sandbox, job: str) -> None:
+    process = subprocess.Popen(
+        [
+            command("oarsrun"),
+            "-j",
+            job,
+            "-n",
+            "4",
+            "--no-prefix",
+            "trap '' HUP TERM; echo $$; while :; do sleep 0.2; done",
+        ],
+        stdout=subprocess.PIPE,
+        env=cluster.environment(),
+        text=True,
+    )
+    assert process.stdout is not None
+    pids = [int(process.stdout.readline()) for _ in range(4)]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(DEADLINE) == 130
+    process.stdout.close()
+    end = time.monotonic() + DEADLINE
+    while any(map(is_running, pids)):
+        assert time.monotonic() < end, "they run on"
+        time.sleep(0.1)
+
+
+def test_in_the_script_of_a_job(cluster: Sandbox, job: str) -> None:
+    cluster.run("oardel", job)
+    script = "cd work; export WORD=said; oarsrun -n 2 'echo $WORD by $OAR_STEP_RANK' > out; oarsrun -n 1 pwd >> out"
+    (found,) = cluster.job_ids("-l", "/nodes=2/core=2", "-d", str(cluster.directory), script)
+    cluster.wait_for([found], ["Terminated"], DEADLINE)
+    lines = Path(cluster.directory, "work", "out").read_text().splitlines()
+    assert sorted(lines) == sorted(["n1.0: said by 0", "n1.1: said by 1", f"n1.0: {cluster.directory}/work"])
