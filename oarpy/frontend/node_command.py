@@ -9,14 +9,10 @@ import os
 import sys
 
 from oarpy.frontend import standard_streams
-from oarpy.frontend.call import NotReached, be_called
-from oarpy.frontend.conversation import PATIENCE, connect, converse
-from oarpy.frontend.discovery import socket_path
-from oarpy.frontend.job_key import become_ssh, copy
-from oarpy.frontend.ranks.inside import run_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import NoReturn
 
 NAMES = (
@@ -57,16 +53,28 @@ def main() -> NoReturn:
 
 
 def _run(name: str, arguments: list[str]) -> int:
-    if name == "oarcp":
-        copy(arguments)
-    if name == "oarsh":
-        become_ssh(arguments)
+    if name == "oarsrun":
+        from oarpy.frontend.ranks.inside import run_inside
+
+        # what follows takes longer to load than a step to start
+        if (status := run_inside(arguments)) is not None:
+            return status
+    if name in ("oarcp", "oarsh"):
+        from oarpy.frontend.job_key import become_ssh, copy
+
+        copy(arguments) if name == "oarcp" else become_ssh(arguments)
     if name == "oarrates" and arguments[:1] == ["--measure"] and len(arguments) in (2, 3):
         from oarpy.frontend.measuring import told
 
         arguments = told(arguments[1:])
-    if name == "oarsrun" and (status := run_inside(arguments)) is not None:
-        return status
+    return _ask_server(name, arguments)
+
+
+def _ask_server(name: str, arguments: Sequence[str]) -> int:
+    from oarpy.frontend.call import NotReached, be_called
+    from oarpy.frontend.conversation import PATIENCE, connect, converse
+    from oarpy.frontend.discovery import socket_path
+
     path = socket_path()
     connection = connect(path) if path else None
     if connection is None:

@@ -28,6 +28,7 @@ MEASUREMENTS = {
     "agent": "starts and ends of short jobs at one node's agent",
     "nodes": "many nodes on one machine, each with an agent of its own",
     "soak": "many jobs through one server",
+    "steps": "steps a second inside a job of four nodes",
     "web": "pages over a busy week, in Chromium too, and 200 listeners",
 }
 """The measurements of ``oarpy bench``, by the name of the module."""
