@@ -36,6 +36,9 @@ def oarsrun(
     overcommit: Annotated[
         bool, typer.Option("--overcommit", help="With -n: use cores again for processes that have no core left.")
     ] = False,
+    pmix: Annotated[
+        bool, typer.Option("--pmix", help="With -n: by prterun, where it is installed, for programs that ask by PMIx.")
+    ] = False,
     job: Annotated[
         str | None,
         typer.Option("-j", "--job", metavar="ID", help="The job, or last or @NAME; otherwise OAR_JOB_ID says which."),
@@ -54,7 +57,8 @@ def oarsrun(
     from oarpy.client.session import open_session
 
     caller = current()
-    ranks = job_ranks.checked(count, cores, on_node, overcommit=overcommit)
+    flags = {"--overcommit": overcommit, "--pmix": pmix}
+    ranks = job_ranks.checked(count, cores, on_node, [flag for flag, is_given in flags.items() if is_given])
     chosen = job_steps.named_job(job, caller.environment)
     with open_session("oarsrun") as session:
         running = job_steps.running_job(session, one_job(session, chosen))

@@ -135,6 +135,22 @@ def test_what_cannot_be_is_refused_in_a_line(cluster: Sandbox, job: str) -> None
     )
 
 
+def test_prterun_starts_programs_that_ask_by_pmix(cluster: Sandbox, job: str) -> None:
+    script = f"""cd {cluster.directory}/work
+printf '#!/bin/sh\\necho "$*"\\n' > prterun; chmod +x prterun; here=$PWD
+PATH=/nowhere {NODE_COMMAND} -n 2 --pmix ./a.out; echo $?
+PATH=$here {NODE_COMMAND} -n 2 --pmix --ntasks-per-node 1 ./a.out x; echo $?
+"""
+    found = done(cluster, inside(cluster, job, script))
+    refused, called, status = found.stdout.splitlines()
+    assert found.stderr == "oarsrun: --pmix needs prterun, which this node has not (programs of MPICH need no --pmix)\n"
+    assert (refused, status, called.partition(" -n ")[2]) == (
+        "1",
+        "0",
+        "2 --map-by ppr:1:node:pe=1 --output tag ./a.out x",
+    )
+
+
 def test_much_output_waits_for_its_reader(cluster: Sandbox, job: str) -> None:
     count = done(
         cluster, inside(cluster, job, f"{NODE_COMMAND} -n 4 --no-prefix 'seq 300000' | (sleep 1; sort -u) | wc -l")

@@ -13,21 +13,21 @@ from oarpy.model.errors import UsageError
 from oarpy.model.submission_checks import read_number
 
 
-def checked(count: str | None, cores: str | None, on_node: str | None, *, overcommit: bool) -> list[str] | None:
+def checked(count: str | None, cores: str | None, on_node: str | None, flags: Sequence[str]) -> list[str] | None:
     """Return the options for ranks as the node takes them, None without ``-n``; raise :class:`UsageError`.
 
-    >>> checked("4", None, "2", overcommit=False)
-    ['-n', '4', '--ntasks-per-node', '2']
+    >>> checked("4", None, "2", ["--overcommit"])
+    ['-n', '4', '--ntasks-per-node', '2', '--overcommit']
     """
     given = {"-n": count, "--cpus-per-task": cores, "--ntasks-per-node": on_node}
     words: list[str] = []
     for option, text in given.items():
         if text is not None:
             words += [option, str(read_number(option, text, 1, MOST))]
-    if count is None and (words or overcommit):
-        option = words[0] if words else "--overcommit"
-        raise UsageError(f"{option} without -n", hint="oarsrun -n N COMMAND")
-    return None if count is None else [*words, *(["--overcommit"] if overcommit else [])]
+    words += flags
+    if count is None and words:
+        raise UsageError(f"{words[0]} without -n", hint="oarsrun -n N COMMAND")
+    return None if count is None else words
 
 
 def run(

@@ -30,6 +30,10 @@ def run_inside(arguments: Sequence[str]) -> int | None:
     call = read_call(arguments)
     if call is None or call.job not in ("", os.environ["OAR_JOB_ID"]):
         return None
+    if call.pmix:
+        from oarpy.frontend.ranks.pmix import become_prterun
+
+        return become_prterun(call, os.environ)
     from oarpy.frontend.ranks.client import run
 
     return run(call, os.environ)

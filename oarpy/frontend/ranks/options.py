@@ -17,7 +17,13 @@ _VALUES = {
     "-j": "job",
     "--job": "job",
 }
-_FLAGS = {"--overcommit": "overcommit", "--no-prefix": "plain", "-J": "as_json", "--json": "as_json"}
+_FLAGS = {
+    "--overcommit": "overcommit",
+    "--pmix": "pmix",
+    "--no-prefix": "plain",
+    "-J": "as_json",
+    "--json": "as_json",
+}
 
 
 class Wish:
@@ -34,14 +40,18 @@ class Wish:
 
 
 class Call:
-    """A call of ``oarsrun``: the ranks, the program with its arguments, the job it names, the form of the output."""
+    """A call of ``oarsrun``: the ranks, the program with its arguments, the job it names, the form of the output.
 
-    def __init__(self, wish: Wish, words: list[str], job: str, *, plain: bool, as_json: bool) -> None:
+    ``pmix``: ``prterun`` is to start them.
+    """
+
+    def __init__(self, wish: Wish, words: list[str], job: str, *, plain: bool, as_json: bool, pmix: bool) -> None:
         self.wish = wish
         self.words = words
         self.job = job
         self.plain = plain
         self.as_json = as_json
+        self.pmix = pmix
 
 
 def read_call(arguments: Sequence[str]) -> Call | None:
@@ -69,7 +79,8 @@ def read_call(arguments: Sequence[str]) -> Call | None:
     if not all(numbers) or not any(word.strip() for word in rest[:1]):
         return None
     wish = Wish(numbers[0], numbers[1], numbers[2] if "on_node" in given else 0, overcommit="overcommit" in given)
-    return Call(wish, rest, given.get("job", ""), plain="plain" in given, as_json="as_json" in given)
+    plain, as_json, pmix = (flag in given for flag in ("plain", "as_json", "pmix"))
+    return Call(wish, rest, given.get("job", ""), plain=plain, as_json=as_json, pmix=pmix)
 
 
 def _parts(word: str) -> tuple[str, str | None]:

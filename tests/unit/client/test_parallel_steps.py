@@ -35,13 +35,13 @@ def test_one_on_each_node() -> None:
 @pytest.mark.parametrize("text", ["0", "-1", "x", "4097", ""])
 def test_counts_that_are_none(text: str) -> None:
     with pytest.raises(UsageError, match="-n"):
-        checked(text, None, None, overcommit=False)
+        checked(text, None, None, [])
 
 
 def test_what_belongs_to_ranks_needs_their_number() -> None:
-    assert checked(None, None, None, overcommit=False) is None
+    assert checked(None, None, None, []) is None
     with pytest.raises(UsageError, match="--overcommit without -n"):
-        checked(None, None, None, overcommit=True)
+        checked(None, None, None, ["--overcommit"])
 
 
 def test_the_worst_status_is_the_highest() -> None:
