@@ -84,9 +84,10 @@ def test_cores_of_each_rank_and_ranks_of_each_node(cluster: Sandbox, job: str) -
 
 
 def test_steps_at_the_same_time_take_the_cores_that_are_used_least(cluster: Sandbox, job: str) -> None:
-    script = f"""cd {cluster.directory}/work; rm -f go; mkfifo go
-{NODE_COMMAND} -n 2 'read word < go; echo $word' & {NODE_COMMAND} -n 2 'echo here > started; cat started'
-echo one > go; echo one > go; wait"""
+    script = f"""cd {cluster.directory}/work
+{NODE_COMMAND} -n 2 'touch up$OAR_STEP_RANK; until test -e go; do sleep 0.1; done; echo one' &
+{NODE_COMMAND} -n 2 'until test -e up0 && test -e up1; do sleep 0.1; done; echo here'
+touch go; wait"""
     found = done(cluster, inside(cluster, job, script))
     first, second = [[line for line in found.stdout.splitlines() if line.endswith(end)] for end in ("one", "here")]
     assert {line.partition(".")[0] for line in first + second} == {"n1", "n2"}, found
