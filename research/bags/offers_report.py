@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import TextIO
 
 from oarpy.simulation.reports.output_files import writing
 from research.bags.offers import METRICS, SCHEMAS, WORKLOADS, offers_runs, scenario
+from research.bags.offers_figures import BY_OFFERS, POLICIES, SLOTS, PolicyTable, write_figures
+from research.runs.drawing import can_draw
 from research.runs.experiment import Parameters, Values
 from research.runs.judged_claims import JudgedClaim, claims_text, status, verdict, write_claims
 from research.runs.pools import Pool
 from research.runs.result_files import write_rows, write_scenarios
 from research.runs.runner import do_runs, tell_failed
 
-SLOTS = "slots"
-BY_OFFERS = ("plb", "dplb", "dplbv2")
-POLICIES = (SLOTS, *BY_OFFERS)
 _COLUMNS = ("days", "schema", "policy", "seed")
 
 
@@ -47,7 +45,9 @@ def reproduce_offers(
     tell_failed(done.failed, err)
     rows = [(experiment.runs[place], values) for place, values in done.values.items()]
     _write_files(output, rows)
-    claims = offers_claims(PolicyTable(rows))
+    table = PolicyTable(rows)
+    write_figures(output, table, drawing=can_draw(err))
+    claims = offers_claims(table)
     write_claims(output / "claims.csv", claims)
     return claims_text(claims, as_json=as_json), 1 if done.failed else 0 if quick else status(claims)
 
@@ -73,29 +73,6 @@ def _write_files(folder: Path, rows: Sequence[tuple[Parameters, Values]]) -> Non
     write_rows(folder / "inputs.csv", [heads, *((*about, *facts) for about, facts in sorted(inputs.items()))])
     lines = [(*(run[name] for name in _COLUMNS), *(values[name] for name in METRICS)) for run, values in rows]
     write_rows(folder / "runs.csv", [(*_COLUMNS, *METRICS), *lines])
-
-
-class PolicyTable:
-    """The values of runs by schema and policy: only seeds that have runs of all of them, so that means compare."""
-
-    def __init__(self, rows: Sequence[tuple[Parameters, Values]]) -> None:
-        by_seed: dict[object, dict[tuple[object, object], Values]] = {}
-        for run, values in rows:
-            by_seed.setdefault(run["seed"], {})[run["schema"], run["policy"]] = values
-        self._paired = [known for known in by_seed.values() if len(known) == len(SCHEMAS) * len(POLICIES)]
-
-    @property
-    def seeds(self) -> int:
-        """The number of seeds that have all runs."""
-        return len(self._paired)
-
-    def mean(self, schema: int, policy: str, metric: str) -> float:
-        """Return the mean of a metric over the seeds."""
-        return fmean(known[schema, policy][metric] for known in self._paired)
-
-    def means(self, schema: int, metric: str) -> dict[str, float]:
-        """Return the means of all policies."""
-        return {policy: self.mean(schema, policy, metric) for policy in POLICIES}
 
 
 Found = tuple[str, bool]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from io import BytesIO
-from math import sqrt
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any, TextIO
 
 from oarpy.simulation.reports.output_files import write_file, writing
 from research.grids.deadlines import METRICS, global_rate, local_rate
+from research.runs.estimates import Estimate, estimate
 from research.runs.experiment import Parameters, RunList, Values
 
 LOADS = (10, 20, 30, 40)
@@ -25,8 +23,6 @@ COLUMNS = (
     *("requested_local", "requested_global", "lambda_local", "lambda_global", "priority", "evict_at", "lp", "tries"),
     *("wait", "offset_min", "offset_max"),
 )
-_STUDENT = {2: 12.706, 5: 2.776}
-"""Student's t for an interval of 95 %, by the number of seeds."""
 
 
 def point(
@@ -88,15 +84,6 @@ FIGURES: Mapping[int, Callable[[], list[Parameters]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A mean over seeds, and the ends of its 95 % interval; None where there is nothing to take a mean of."""
-
-    mean: float | None
-    low: float | None
-    high: float | None
-
-
 class PointTable:
     """The values of runs by point and metric."""
 
@@ -109,13 +96,7 @@ class PointTable:
     def estimate(self, at: Parameters, metric: str) -> Estimate:
         """Return the mean of a metric over the seeds."""
         known = [values[metric] for values in self._known.get(_key(at), ()) if values[metric] is not None]
-        if not known:
-            return Estimate(None, None, None)
-        mean = fmean(known)
-        if len(known) not in _STUDENT:
-            return Estimate(mean, None, None)
-        half = _STUDENT[len(known)] * stdev(known) / sqrt(len(known))
-        return Estimate(mean, mean - half, mean + half)
+        return estimate(known)
 
     def mean(self, at: Parameters, metric: str) -> float | None:
         """Return the mean of a metric over the seeds, None where there is none."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from io import BytesIO
-from math import sqrt
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 from oarpy.simulation.reports.output_files import writing
 from research.reservations.flexible import LOG, METRICS, NEVER
+from research.runs.estimates import estimate
 from research.runs.experiment import Parameters, RunList, Values
 from research.runs.result_files import write_rows
 
@@ -23,8 +23,6 @@ ORDERS = ("shuffle", "fifo", "bjf", "lff", "edf")
 ROOMS = (25, 50, 100)
 """Means of intervals, and limits of offers, in % of the run time."""
 FIXES = (0, 25, 50, 75)
-_STUDENT = {2: 12.706, 8: 2.365, 40: 2.023}
-"""Student's t for an interval of 95 %, by the number of runs."""
 
 
 def point(load: float = MEDIUM, **changes: str | int) -> Parameters:
@@ -130,18 +128,7 @@ def write_figures(folder: Path, table: PointTable, figures: Mapping[int, Figure]
 
 
 def _cells(table: PointTable, at: Parameters) -> list[float | None]:
-    return [cell for metric in METRICS for cell in _estimate(table.values(at, metric))]
-
-
-def _estimate(values: Sequence[float]) -> tuple[float | None, float | None, float | None]:
-    """Return the mean, and the ends of its 95 % interval where there is one."""
-    if not values:
-        return None, None, None
-    mean = fmean(values)
-    if len(values) not in _STUDENT:
-        return mean, None, None
-    half = _STUDENT[len(values)] * stdev(values) / sqrt(len(values))
-    return mean, mean - half, mean + half
+    return [cell for metric in METRICS for cell in astuple(estimate(table.values(at, metric)))]
 
 
 def _draw(path: Path, number: int, figure: Figure, table: PointTable) -> None:
@@ -159,9 +146,11 @@ def _draw(path: Path, number: int, figure: Figure, table: PointTable) -> None:
 
 def _fill(axes: Any, figure: Figure, table: PointTable) -> None:
     for name, curve in figure.curves.items():
-        estimates = {label: _estimate(table.values(at, "utilisation")) for label, at in curve.items()}
+        estimates = {label: estimate(table.values(at, "utilisation")) for label, at in curve.items()}
         known = {
-            label: (mean, (high or mean) - mean) for label, (mean, _, high) in estimates.items() if mean is not None
+            label: (one.mean, (one.high or one.mean) - one.mean)
+            for label, one in estimates.items()
+            if one.mean is not None
         }
         spread = [wide for _, wide in known.values()]
         axes.errorbar(list(known), [mean for mean, _ in known.values()], spread, marker="o", capsize=2, label=name)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from research.bags.offers import LOCAL, METRICS, SCHEMAS, WORKLOADS, offers_run, offers_runs, scenario
-from research.bags.offers_report import POLICIES, PolicyTable, offers_claims
+from research.bags.offers_figures import POLICIES, PolicyTable, write_figures
+from research.bags.offers_report import offers_claims
 from research.runs.published_logs import PublishedLog, part_of_log
 from tests.harness.made_up_logs import write_log, write_logs_of_bags
 
@@ -103,3 +104,19 @@ def test_only_seeds_with_all_runs_are_compared() -> None:
     claims = offers_claims(PolicyTable(more))
     assert {claim.holds for claim in claims} == {"-"}
     assert {claim.claim for claim in claims if not claim.judged} == {"6a-local", "6b", "6d"}
+
+
+def test_figures_have_a_line_a_policy_and_schema(tmp_path: Path) -> None:
+    rows = [
+        ({**run, "seed": seed}, {**values, "utilisation": values["utilisation"] + seed})
+        for seed in (1, 2)
+        for run, values in made_up()
+    ]
+    write_figures(tmp_path, PolicyTable(rows), drawing=True)
+    lines = (tmp_path / "figure05.csv").read_text().splitlines()
+    assert lines[0] == "schema,policy,seeds,utilisation,utilisation_low,utilisation_high"
+    assert len(lines) == 9
+    mean, low, high = map(float, lines[1].split(",")[3:])
+    assert (mean, (low + high) / 2) == pytest.approx((11.5, 11.5))
+    assert high - low == pytest.approx(2 * 12.706 / 2)
+    assert len(list(tmp_path.glob("figure*.svg"))) == 5
