@@ -221,6 +221,27 @@ def offers(
     raise typer.Exit(status)
 
 
+@app.command()
+def mapping(
+    output: Annotated[Path, typer.Option("--output", metavar="DIR", help="For all files.")] = Path("mapping"),
+    files: Annotated[
+        Path | None,
+        typer.Option("--write", metavar="FILE", help="Run nothing: write the questions there, a JSON line each."),
+    ] = None,
+    real: Annotated[bool, typer.Option("--real", help="Run programs with maps, too: 10 minutes.")] = False,
+    processes: Processes = None,
+    dask: Dask = None,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Programs mapped over unlike nodes, of a thesis of 2009: a line for each claim; exit status 1 if one fails."""
+    report, status = research("mapping.mapping_report").reproduce_mapping(
+        output, _pool(processes, dask), sys.stderr, real=real, fresh=fresh, as_json=as_json, write=files
+    )
+    write(report)
+    raise typer.Exit(status)
+
+
 def _pool(processes: int | None, dask: str | None) -> Any:
     """Return where the runs are done."""
     pools = research("runs.pools")

@@ -4,6 +4,7 @@
 - ``ndrms``: the experiments of INRIA RR-7389, on applications that negotiate.
 - ``grids``: those of two papers on several clusters.
 - ``reservations``: those of a thesis on reservations that may move.
+- ``mapping``: that of the same thesis on programs mapped over unlike nodes.
 - ``benchmarks``: measurements, which ``oarpy bench`` runs.
 
 ``oarpy reproduce`` and ``oarpy bench`` start them; their libraries are the extra ``research``. They may import

@@ -183,7 +183,7 @@ class Workers:
             raise OSError(f"the worker on {core.host} is gone") from None
 
 
-def work() -> None:
+def work(compute: Callable[[Process, Values, Island], Values] = result) -> None:
     """Be a worker: standard input names the leader, the key, and this worker's number."""
     host, port, key, number = sys.stdin.readline().split()
     with Client((host, int(port)), authkey=bytes.fromhex(key)) as leader:
@@ -191,7 +191,7 @@ def work() -> None:
         # a lost connection is the end of all: the leader says why
         with contextlib.suppress(EOFError, ConnectionError):
             while True:
-                leader.send(result(*leader.recv()))
+                leader.send(compute(*leader.recv()))
 
 
 if __name__ == "__main__":

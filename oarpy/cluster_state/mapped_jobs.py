@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import structlog
@@ -12,7 +12,7 @@ from oarpy.cluster_state.state_part import StatePart
 from oarpy.configuration import Configuration
 from oarpy.model.node_types import ONE_TYPE, of_types
 from oarpy.model.reasons import Reason, Why
-from oarpy.processes.mapping import Program
+from oarpy.processes.mapping import Program, Turns
 from oarpy.scheduler.decide import Decisions
 from oarpy.scheduler.mapped_jobs import LONGEST, Fit, FittedJobs, Fitter, MappedJob, MappedJobs, with_walltime
 from oarpy.scheduler.resources.platform import Block, Platform
@@ -157,13 +157,14 @@ def _rated(connection: Connection) -> dict[int, _Rated]:
 
 
 def _settled(number: int, job: MappedJob, fit: Fit) -> SettledRow:
-    """Return the row of a map: of each type and size the processes, and how long one takes."""
+    """Return the row of a map: of each type the processes as its cores take turns, or of each size, and their times."""
 
     def seconds(kind: str, size: str) -> float:
         return min(job.program.iterations / job.rates[kind][size], LONGEST)
 
-    assigned = {
-        kind: [(size, count, seconds(kind, size)) for size, count in sizes.items()]
-        for kind, sizes in fit.map.assigned.items()
-    }
+    def entries(kind: str, sizes: Mapping[str, int]) -> list[tuple[str, int, float, int]]:
+        turns = fit.map.turns.get(kind) or [Turns(size, count, 1) for size, count in sizes.items()]
+        return [(turn.size, turn.cores * turn.stages, seconds(kind, turn.size), turn.stages) for turn in turns]
+
+    assigned = {kind: entries(kind, sizes) for kind, sizes in fit.map.assigned.items()}
     return SettledRow(number, fit.map.seconds, fit.walltime, fit.cores, assigned)

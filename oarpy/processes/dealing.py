@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 
 class Share(NamedTuple):
-    """So many ``processes`` of a size; each takes ``seconds`` there."""
+    """So many ``processes`` of a size; each takes ``seconds`` there. In stages a core has ``each`` of them in a row."""
 
     size: str
     processes: int
     seconds: float
+    each: int = 1
 
 
 class Turn(NamedTuple):
@@ -26,20 +27,36 @@ class Turn(NamedTuple):
 def dealt(shares: Sequence[Share], cores: int, *, in_stages: bool) -> list[Turn]:
     """Deal processes, in their order, to cores of one type, numbered from 0; return the turns core by core.
 
-    In stages each core has one process in turn. Otherwise each process goes to the core that is free first.
+    In stages the cores take turns. Otherwise each process goes to the core that is free first.
 
     >>> dealt([Share("b", 1, 100), Share("a", 4, 25)], 2, in_stages=False)
     [Turn(core=0, size='b', processes=1), Turn(core=1, size='a', processes=4)]
-    >>> dealt([Share("b", 3, 50), Share("a", 1, 25)], 2, in_stages=True)
-    [Turn(core=0, size='b', processes=2), Turn(core=1, size='b', processes=1), Turn(core=1, size='a', processes=1)]
+    >>> dealt([Share("b", 2, 50, 2), Share("a", 2, 25, 2), Share("b", 1, 50)], 2, in_stages=True)
+    [Turn(core=0, size='b', processes=3), Turn(core=1, size='a', processes=2)]
     """
+    return _in_stages(shares, cores) if in_stages else _to_the_first_free(shares, cores)
+
+
+def _in_stages(shares: Sequence[Share], cores: int) -> list[Turn]:
+    turns: list[list[Turn]] = [[] for _ in range(cores)]
+    place = 0
+    for share in shares:
+        for _ in range(share.processes // share.each):
+            its, core = turns[place % cores], place % cores
+            before = its.pop().processes if its and its[-1].size == share.size else 0
+            its.append(Turn(core, share.size, before + share.each))
+            place += 1
+    return [turn for its in turns for turn in its]
+
+
+def _to_the_first_free(shares: Sequence[Share], cores: int) -> list[Turn]:
     counts: list[dict[str, int]] = [{} for _ in range(cores)]
     free = [(0.0, core) for core in range(cores)]
     for share in shares:
         for _ in range(share.processes):
             busy, core = heappop(free)
             counts[core][share.size] = counts[core].get(share.size, 0) + 1
-            heappush(free, (busy + (1.0 if in_stages else share.seconds), core))
+            heappush(free, (busy + share.seconds, core))
     return [Turn(core, size, count) for core, its in enumerate(counts) for size, count in its.items()]
 
 

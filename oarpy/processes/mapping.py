@@ -17,10 +17,11 @@ Cores of a type with the same work are handled together, and so are equal stages
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import fsum
+from typing import NamedTuple
 
 Rates = Mapping[str, Mapping[str, float]]
 """Iterations a second, by type of core and by size of process."""
@@ -35,16 +36,26 @@ class Program:
     transfer: float = 0
 
 
+class Turns(NamedTuple):
+    """So many ``cores`` have a process of a size in each of so many ``stages``."""
+
+    size: str
+    cores: int
+    stages: int
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessMap:
     """Processes by type of core and size, the heaviest size first, and how long all take.
 
-    ``stages`` is None where there are none.
+    ``stages`` is None where there are none. Else ``turns`` may say which cores of a type have which processes in which
+    stages: the cores in their order have one each, and after the last core come the next stages.
     """
 
     stages: int | None
     seconds: float
     assigned: Mapping[str, Mapping[str, int]]
+    turns: Mapping[str, Sequence[Turns]] = field(default_factory=dict)
 
 
 Mapper = Callable[[Mapping[str, int], Rates, Program], ProcessMap]
@@ -98,6 +109,7 @@ def synchronous(cores: Mapping[str, int], rates: Rates, program: Program) -> Pro
     line = _Line(cores, rates, program)
     blocks = line.blocks()
     stages, seconds = 0, 0.0
+    turns: dict[str, list[Turns]] = {kind: [] for kind in line.kinds}
     while any(line.left.values()):
         stage = _stage(line, blocks)
         used: Counter[str] = Counter()
@@ -106,9 +118,10 @@ def synchronous(cores: Mapping[str, int], rates: Rates, program: Program) -> Pro
         alike = min(line.left[size] // count for size, count in used.items())
         for (kind, size), count in stage.items():
             line.assign(kind, size, alike * count)
+            turns[kind].append(Turns(size, count, alike))
         stages += alike
         seconds += alike * (max(line.seconds[placed] for placed in stage) + program.transfer)
-    return ProcessMap(stages, seconds, line.assigned())
+    return ProcessMap(stages, seconds, line.assigned(), turns)
 
 
 def _stage(line: _Line, blocks: list[tuple[str, str, int]]) -> Counter[tuple[str, str]]:

@@ -31,19 +31,12 @@ from oarpy.store.database import Connection
 from oarpy.store.jobs import submissions
 from oarpy.store.schema import migrations
 from research.benchmarks.results import save
+from research.mapping.published_sets import RATES, SIZES
 
 JOBS = 100
-_SIZES = ("r2d", "sf", "sw", "rand")
-# Table 5.3 of M. A. S. Netto, "Adaptive Co-Allocation of Distributed Resources for Parallel Applications" (2009)
-_RATES = {
-    "paradent": (10.87, 11.36, 3.57, 3.29),
-    "paramount": (10.00, 10.42, 3.33, 3.05),
-    "sol": (9.26, 9.62, 3.09, 2.81),
-    "bordemer": (7.81, 7.81, 2.60, 2.38),
-    "azur": (7.14, 7.35, 2.34, 2.14),
-    "bordeplage": (5.81, 6.10, 1.89, 1.68),
-}
-THROUGHPUT = {kind: dict(zip(_SIZES, rates, strict=True)) for kind, rates in _RATES.items()}
+_TWIN = "paraquad"
+"""Of one speed with another type: here each type has a speed of its own."""
+THROUGHPUT = {kind: dict(zip(SIZES, rates, strict=True)) for kind, rates in RATES.items() if kind != _TWIN}
 
 _RESOURCES = """
     INSERT INTO resources (network_address, host, cpu, core, kind)

@@ -305,7 +305,7 @@ class EveryKind:
         """Have the processes of a job mapped, which is over."""
         asked = {"processes": 4, "iterations": 100, "sizes": ["a"], "model": "sync"}
         rates.map_job(self.connection, job, ProgramKey("", "/p", 1, 1, ""), asked, 2, own_walltime=False)
-        settled = SettledRow(job, seconds, 880, {"slow": 1, "fast": 1}, {"fast": [("a", 4, 25.0)]})
+        settled = SettledRow(job, seconds, 880, {"slow": 1, "fast": 1}, {"fast": [("a", 4, 25.0, 1)]})
         mapped_jobs.settle(self.connection, [settled], "kind")
         self.mapped[job] = seconds
 

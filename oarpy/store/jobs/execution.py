@@ -34,14 +34,14 @@ class HeldAmount(NamedTuple):
 
 
 class HeldMap(NamedTuple):
-    """Where the processes of a job are: by type of node ``(size, processes, seconds of one)``, the heaviest first.
+    """Where the processes of a job are: by type of node ``(size, processes, seconds of one, how many a core has)``.
 
     Types are values of ``property``; without one all nodes are of one type. ``model`` is how they were mapped.
     """
 
     property: str
     model: str
-    assigned: Mapping[str, Sequence[tuple[str, int, float]]]
+    assigned: Mapping[str, Sequence[tuple[str, int, float, int]]]
 
 
 @dataclass(frozen=True, slots=True)

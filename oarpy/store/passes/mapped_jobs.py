@@ -80,13 +80,13 @@ class RateRow:
 
 @dataclass(frozen=True, slots=True)
 class SettledRow:
-    """The map of a job: by type of node the cores, and ``(size, processes, seconds of one)``, the heaviest first."""
+    """The map of a job: by type of node the cores, and ``(size, processes, seconds of one, how many a core has)``."""
 
     job: int
     seconds: float
     walltime: int
     cores: Mapping[str, int]
-    assigned: Mapping[str, Sequence[tuple[str, int, float]]]
+    assigned: Mapping[str, Sequence[tuple[str, int, float, int]]]
 
 
 def version(connection: Connection) -> tuple[object, ...]:

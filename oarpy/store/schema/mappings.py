@@ -77,7 +77,7 @@ mapped_jobs = table(
     column(
         "assigned",
         JSONB,
-        "by type of node: sizes, heaviest first, with the processes and the seconds that one takes",
+        "by type of node, as its cores take turns: size, processes, seconds that one takes, how many a core has",
         optional=True,
     ),
     Index("mapped_jobs_live", "job_id", postgresql_where=text("live")),
