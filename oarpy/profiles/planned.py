@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from oarpy.profiles.timeline import Timeline
+from oarpy.profiles.timeline import MovingTimeline, Timeline
 
 JobId = int | str
 Request = TypeVar("Request")
@@ -42,7 +42,7 @@ def plan_at(
 
 
 def move_forward(
-    timeline: Timeline[Request, Hold], jobs: Iterable[PlannedJob[Request, Hold]], now: float
+    timeline: MovingTimeline[Request, Hold], jobs: Iterable[PlannedJob[Request, Hold]], now: float
 ) -> list[PlannedJob[Request, Hold]]:
     """Give each job in turn its earliest place from ``now`` on, and return those that moved.
 
@@ -50,10 +50,10 @@ def move_forward(
     """
     moved = []
     for job in jobs:
-        timeline.give_back(job.hold)
-        start = timeline.earliest(job.request, job.time, now, job.start)
+        start = timeline.earlier(job.request, job.time, now, job.start)
         if start < job.start:
+            timeline.give_back(job.hold)
             job.start = start
+            job.hold = timeline.hold(job.request, job.start, job.end)
             moved.append(job)
-        job.hold = timeline.hold(job.request, job.start, job.end)
     return moved

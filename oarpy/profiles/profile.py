@@ -80,6 +80,37 @@ class Profile:
                 return start if start <= hi else inf
         return inf
 
+    def earlier(self, request: int, duration: float, lo: float, start: float) -> float:
+        """Return the earliest start in [lo, start] for who holds the processors for ``duration`` from ``start`` on.
+
+        Behind ``start`` the hold itself makes room, unless more is held there than there is.
+
+        >>> profile = Profile(4, 0, [(10, 3)])
+        >>> _ = profile.hold(2, 20, 30)
+        >>> profile.earlier(2, 10, 0, 20), profile.earlier(2, 15, 0, 20), profile.earlier(4, 10, 0, 10)
+        (10, 10, 10)
+        """
+        times, free = self._times, self._free
+        at = bisect_right(times, lo) - 1
+        last = len(times)
+        begin = lo
+        while begin < start:
+            if free[at] >= request:
+                end, behind = begin + duration, at + 1
+                while behind < last and times[behind] < end:
+                    if free[behind] < (request if times[behind] < start else 0):
+                        break
+                    behind += 1
+                if behind == last or times[behind] >= end:
+                    return begin
+                at = behind
+            else:
+                at += 1
+            if at == last:
+                return start
+            begin = times[at]
+        return start
+
     def fits(self, request: int, start: float, duration: float) -> bool:
         """Tell whether ``request`` processors are free throughout [start, start + duration)."""
         return self.free(start, duration) >= request

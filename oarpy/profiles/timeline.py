@@ -32,7 +32,17 @@ class Timeline(Protocol[Request, Hold]):
         """Return the instants later than ``after`` at which something held ends, rising; others may be among them."""
 
 
-class Processors(Timeline[int, Hold], Protocol[Hold]):
+class MovingTimeline(Timeline[Request, Hold], Protocol[Request, Hold]):
+    """A timeline on which holders move to earlier starts."""
+
+    def earlier(self, request: Request, duration: float, lo: float, start: float) -> float:
+        """Return the earliest start in [lo, start] for who holds the request for ``duration`` from ``start`` on.
+
+        The hold itself is not in the way.
+        """
+
+
+class Processors(MovingTimeline[int, Hold], Protocol[Hold]):
     """A timeline whose requests are numbers of processors."""
 
     def free(self, start: float, duration: float = 0) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from oarpy.profiles.planned import PlannedJob, id_order, move_forward
-from oarpy.profiles.timeline import Timeline
+from oarpy.profiles.timeline import MovingTimeline
 
 Request = TypeVar("Request")
 Hold = TypeVar("Hold")
@@ -41,7 +41,7 @@ class Advance:
 
 
 def advance(
-    timeline: Timeline[Request, Hold],
+    timeline: MovingTimeline[Request, Hold],
     waiting: Sequence[PlannedTask[Request, Hold]],
     begun: Completions,
     completions: Completions,

@@ -83,3 +83,15 @@ def test_what_is_forgotten_does_not_change_what_comes(holds: list[CountedHold], 
     profile = _profile(holds)
     profile.forget(now)
     assert [profile.free(at) for at in range(now, 40)] == [_free(holds, at) for at in range(now, 40)]
+
+
+@given(_HOLDS, st.integers(0, 20), st.data())
+def test_a_hold_moves_as_if_it_were_given_back_first(holds: list[CountedHold], lo: int, data: st.DataObject) -> None:
+    profile = _profile(holds)
+    for hold in [hold for hold in holds if hold.start >= lo]:
+        duration = hold.end - hold.start
+        found = profile.earlier(hold.procs, duration, lo, hold.start)
+        profile.give_back(hold)
+        assert found == profile.earliest(hold.procs, duration, lo, hold.start)
+        start = data.draw(st.sampled_from([found, hold.start]))
+        profile.hold(hold.procs, start, start + duration)
