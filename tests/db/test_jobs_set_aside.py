@@ -250,3 +250,10 @@ def test_a_job_with_a_date_and_without_components_stops_no_other(rounds: ClaimRo
     rounds.until(40)
     assert rounds.job(job).state is GridJobState.RUNNING
     assert rounds.job(broken).message.startswith("set aside: ")
+
+
+@pytest.mark.parametrize("kind", ["coallocated", "named"])
+def test_a_job_that_needs_a_date_has_one(connection: Connection, kind: str) -> None:
+    dateless = NewGridJob("alice", kind, "date", 100, (NewGridComponent("/core=1", 1, "north"),))
+    with pytest.raises(psycopg.errors.CheckViolation, match="grid_jobs_deadline_of_kind"):
+        broker_jobs.insert(connection, dateless)

@@ -108,7 +108,7 @@ grid_jobs = table(
     column("ended_at", INSTANT, "when it was over", optional=True),
     column("exit_status", Integer, "the first exit status of a part that is not 0, else 0", optional=True),
     column("notify", Text, "whom to tell what becomes of it", default=""),
-    rule("grid_jobs_deadline_of_kind", "(kind <> 'coallocated') OR (deadline IS NOT NULL)"),
+    rule("grid_jobs_deadline_of_kind", "(kind NOT IN ('coallocated', 'named')) OR (deadline IS NOT NULL)"),
     rule("grid_jobs_mapped_is_one", "(kind <> 'mapped') OR (components = 1)"),
     rule("grid_jobs_end_known", "(state IN ('Terminated', 'Error', 'Missed')) = (ended_at IS NOT NULL)"),
     Index("grid_jobs_live", "state", "id", postgresql_where=text("state NOT IN ('Terminated', 'Error', 'Missed')")),
