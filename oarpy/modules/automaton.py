@@ -97,6 +97,7 @@ REACTIONS: dict[str, tuple[str, ...]] = {
     "grid part placed": ("watcher",),
     "grid part to end": ("watcher",),
     "grid processors idle": ("claimer",),
+    "grid bag asked": ("watcher",),
     "grid bag changed": ("claimer",),
     "grid clusters changed": ("mapper", "claimer", "mover", "watcher"),
     "grid cluster heard": ("mapper", "claimer", "mover"),

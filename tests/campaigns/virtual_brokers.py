@@ -33,7 +33,7 @@ from oarpy.grid.broker.conversations import ClusterCall
 from oarpy.grid.broker.mapper import Mapper
 from oarpy.grid.broker.mover import Mover
 from oarpy.grid.broker.watcher import Watcher
-from oarpy.grid.calls.parts import GridPart, PartOver, PartStarted, PartTaskOver
+from oarpy.grid.calls.parts import GridPart, PartEvent, PartOver, PartStarted, PartTaskOver
 from oarpy.grid.clusters.virtual.cluster import SimulatedCluster
 from oarpy.grid.core.broker_state import DeadlineRules, ReallocationRules
 from oarpy.grid.reports import deletion
@@ -337,8 +337,9 @@ class VirtualBroker:
             self._heard[name] += len(events)
             if events:
                 self.oracle.changed = self.cluster.clock.now
-            known = {part: (job, number) for part, job, number in self._parts_of([event.part for event in events])}
-            for event in events:
+            of_parts = [event for event in events if isinstance(event, PartEvent)]
+            known = {part: (job, number) for part, job, number in self._parts_of([event.part for event in of_parts])}
+            for event in of_parts:
                 if event.part not in known:
                     raise Wrong(f"{name} has {event.part}, of which its broker knows nothing")
                 if isinstance(event, PartStarted):

@@ -81,6 +81,38 @@ def test_a_bag_is_held_by_its_promise_and_begins_once_committed(door: BrokersDoo
     assert [kind for _, kind in door.events()] == ["started", "completion"]
 
 
+def plans(door: BrokersDoor) -> list[int]:
+    """The plans that were told as newer than those of offers, and of no part."""
+    told = [one for one in door.ask("events", after=0) if one["kind"] == "changed"]
+    assert all(set(one) == {"kind", "number", "at", "plan"} for one in told)
+    return [one["plan"] for one in told]
+
+
+def test_a_broker_with_open_offers_hears_of_newer_plans_once_a_second_at_most(door: BrokersDoor) -> None:
+    door.cluster.plan()
+    assert plans(door) == [], "it has no offers"
+    first = offers(door)["plan"]
+    assert plans(door) == []
+    door.cluster.plan()
+    assert plans(door) == [first + 1]
+    offers(door)
+    door.cluster.plan()
+    door.cluster.sql("UPDATE door_offers SET told_at = clock_timestamp() + interval '1 hour'")
+    assert plans(door) == [first + 1], "it was told a moment ago"
+    door.cluster.sql("UPDATE door_offers SET told_at = clock_timestamp() - interval '1 second'")
+    assert plans(door) == [first + 1, first + 2]
+    door.cluster.sql("UPDATE door_offers SET told_at = NULL, until = clock_timestamp() - interval '1 second'")
+    door.cluster.plan()
+    assert plans(door) == [first + 1, first + 2], "its offers are over"
+
+
+def test_offers_on_an_older_plan_stay_outdated_when_newer_ones_are_made(door: BrokersDoor) -> None:
+    first = offers(door)["plan"]
+    door.cluster.plan()
+    assert offers(door)["plan"] == first + 1
+    assert plans(door) == [first + 1]
+
+
 def test_a_bag_that_nobody_commits_is_gone_with_all_its_tasks(door: BrokersDoor) -> None:
     end = time.time() + 3600
     jobs = [int(door.prepare(f"t{n}", bag(door, f"p{n}", [1, 2], end))["job"]) for n in (1, 2)]

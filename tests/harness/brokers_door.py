@@ -82,8 +82,8 @@ class BrokersDoor:
         until(holds, f"job {job} holds its resources")
 
     def events(self, after: int = 0) -> list[tuple[str, str]]:
-        """Return (part, kind) of the events."""
-        return [(one["part"], one["kind"]) for one in self.ask("events", after=after)]
+        """Return (part, kind) of the events of parts."""
+        return [(one["part"], one["kind"]) for one in self.ask("events", after=after) if "part" in one]
 
 
 @contextmanager

@@ -145,4 +145,5 @@ class ClaimRounds:
 
     def events(self, kind: str) -> list[PartEvent]:
         """Events of a kind on all clusters."""
-        return [one for cluster in self.clusters.values() for one in cluster._events if one.kind == kind]
+        told = (one for cluster in self.clusters.values() for one in cluster._events)
+        return [one for one in told if isinstance(one, PartEvent) and one.kind == kind]

@@ -1,7 +1,8 @@
 """The watcher: takes in the events of parts on clusters, with their effect on jobs, and has clusters end parts.
 
-Each cluster with parts is asked again and again for the events since the last one that was taken in. A cluster that
-does not answer changes nothing: its parts go on.
+Each cluster with parts is asked again and again for the events since the last one that was taken in. So are clusters
+that make offers, while a bag waits for its clusters: they tell of newer plans. A cluster that does not answer changes
+nothing: its parts go on.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from oarpy.grid.calls.parts import (
     PartOver,
     PartStarted,
     PartTaskOver,
+    PlanChanged,
 )
 from oarpy.grid.calls.table import CallRefused, Cancel, Cluster, ClusterSilent, Events
 from oarpy.model.errors import OarpyError
@@ -122,9 +124,10 @@ class Watcher(BrokerModule):
         for part in broker_parts.to_end(connection):
             if self._is_due(("cancel", part.name), _CANCEL_PERIOD):
                 self._conversations.begin(("cancel", part.name), _cancel(part))
-        in_use = set(broker_parts.clusters_in_use(connection))
+        in_use, offers = set(broker_parts.clusters_in_use(connection)), bags.are_composed(connection)
         for name, row in rows.items():
-            if name in in_use and self._is_due(("events", name), self._watch_period):
+            listened_to = name in in_use or (offers and row.active and "offer" in row.abilities)
+            if listened_to and self._is_due(("events", name), self._watch_period):
                 self._conversations.begin(("events", name), _events(row))
             if row.active and self._is_due(("describe", name), _DESCRIBE_PERIOD):
                 self._conversations.begin(("describe", name), _describe(name, self._clock, self._tolerance))
@@ -182,6 +185,8 @@ class Watcher(BrokerModule):
         alone = broker_parts.by_name(connection, [event.part for event in of_parts]) if len(events) == 1 else []
         with self._one_job(connection, *(part.job for part in alone)) as attempt:
             _change_parts(connection, cluster, of_parts)
+            if plans := [event.plan for event in events if isinstance(event, PlanChanged)]:
+                clusters.note_plan(connection, cluster, plans[-1])
             clusters.note_event(connection, cluster, events[-1].number)
         if not attempt.failure:
             return

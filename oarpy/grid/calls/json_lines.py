@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from oarpy.grid.calls.parts import (
-    PART_EVENTS,
+    EVENT_KINDS,
     AnyEvent,
     BagOffers,
     ClusterDescription,
@@ -151,7 +151,7 @@ def read_answer(call: type[Call[Any]], answer: bytes | msgspec.Raw) -> Any:
 def _event(line: msgspec.Raw) -> ClusterEvent:
     """Read an event, of a kind that is known or not."""
     head = _HEADS.decode(line)
-    return _EVENTS.decode(line) if head.kind in PART_EVENTS else ClusterEvent(head.number, head.at)
+    return _EVENTS.decode(line) if head.kind in EVENT_KINDS else ClusterEvent(head.number, head.at)
 
 
 def encode(value: object) -> bytes:

@@ -281,6 +281,12 @@ class PartCompletion(PartEvent, frozen=True, tag="completion"):
     completion: float = 0.0
 
 
+class PlanChanged(ClusterEvent, frozen=True, tag="changed"):
+    """There was a pass while offers to the broker were open: the plan is number ``plan`` now, and other offers hold."""
+
+    plan: int
+
+
 AnyEvent = (
     PartStarted
     | PartEnded
@@ -291,6 +297,7 @@ AnyEvent = (
     | PartIdle
     | PartTaskOver
     | PartCompletion
+    | PlanChanged
 )
 
 PART_EVENTS: dict[PartEventKind, type[PartEvent]] = {
@@ -304,3 +311,6 @@ PART_EVENTS: dict[PartEventKind, type[PartEvent]] = {
     "task": PartTaskOver,
     "completion": PartCompletion,
 }
+
+EVENT_KINDS = frozenset((*PART_EVENTS, "changed"))
+"""The kinds of events that a broker knows."""

@@ -92,6 +92,7 @@ _SETTLES: dict[type[Call[Any]], Callable[[CallContext, Any, Any], Any]] = {
     Prepare: parts.settled,
     Amend: parts.settled,
     Begin: parts.begun,
+    Offers: bag_offers.told,
 }
 """The work after that transaction, also when a key comes again: it makes the last answer from the kept one."""
 

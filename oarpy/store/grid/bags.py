@@ -110,6 +110,7 @@ _TASKS = """
     WHERE job = %s AND state <> 'Gone'
     ORDER BY task, array_position(ARRAY['Over', 'Live', 'Failed', 'Asked', 'Lost'], state)
 """
+_COMPOSING = "SELECT EXISTS (SELECT FROM grid_bags b JOIN grid_jobs j ON j.id = b.job WHERE j.state = 'Submitted')"
 _LOOKED = "UPDATE grid_bags SET used_policy = %s, told = %s WHERE job = %s"
 _ROUND = "UPDATE grid_bags SET rounds = rounds + 1 WHERE job = %s"
 _ROOM = """
@@ -165,6 +166,12 @@ def tasks_of(connection: Connection, job: int) -> list[TaskRow]:
 def open_tasks(connection: Connection, bag: GridBagRow) -> list[int]:
     """Return the tasks that no cluster has, had, or is requested to take."""
     return [task for (task,) in connection.execute(_OPEN, {"job": bag.job, "tasks": bag.tasks})]
+
+
+def are_composed(connection: Connection) -> bool:
+    """Tell whether a bag waits for its clusters: offers for it may be open."""
+    row = connection.execute(_COMPOSING).fetchone()
+    return row is not None and bool(row[0])
 
 
 def note_look(connection: Connection, job: int, policy: str, offers: Mapping[str, str]) -> None:

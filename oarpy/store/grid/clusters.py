@@ -13,7 +13,7 @@ class GridClusterRow:
     """A cluster; ``door`` is the command that leads to it. Times in epoch seconds, ``clock_offset`` in seconds.
 
     Jobs of ``users`` may go there; None: of everybody. ``speed`` is the speed by an admin, else the speed that the
-    cluster states.
+    cluster states. ``plan`` is the number of its plan, as it told last while offers were open.
     """
 
     name: str
@@ -32,6 +32,7 @@ class GridClusterRow:
     last_event: int = 0
     users: frozenset[str] | None = None
     told_speed: float | None = None
+    plan: int = 0
 
     def refusal_to(self, user: str) -> str:
         """Return why no job of a user may go to the cluster; empty if it may."""
@@ -48,7 +49,7 @@ _NOISE = 0.5
 _ALL = """
     SELECT name, kind, door, coalesce(speed, told_speed, 1), dedicated, place, active, procs, abilities, clock_offset,
            extract(epoch FROM heard_at)::float8, extract(epoch FROM silent_since)::float8, message, last_event,
-           users, told_speed
+           users, told_speed, plan
     FROM grid_clusters ORDER BY place, name
 """
 _PUT = """
@@ -78,6 +79,7 @@ _ANSWERS = """
     WHERE name = %s AND (silent_since IS NOT NULL OR message <> '' OR heard_at IS NULL)
 """
 _FORGET_EVENTS = "UPDATE grid_clusters SET last_event = 0 WHERE name = %s"
+_PLAN_CHANGED = "UPDATE grid_clusters SET plan = %s WHERE name = %s"
 _TOOK_IN = "UPDATE grid_clusters SET last_event = %(number)s WHERE name = %(name)s AND last_event < %(number)s"
 
 
@@ -142,6 +144,11 @@ def note_answer(connection: Connection, name: str) -> None:
 def note_event(connection: Connection, name: str, number: int) -> None:
     """Store the last event of a cluster that was processed, with all before it."""
     connection.execute(_TOOK_IN, {"name": name, "number": number})
+
+
+def note_plan(connection: Connection, name: str, plan: int) -> None:
+    """Note the number of the plan of a cluster, which is newer than that of its offers."""
+    connection.execute(_PLAN_CHANGED, [plan, name])
 
 
 def forget_events(connection: Connection, name: str) -> None:

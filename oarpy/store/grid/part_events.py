@@ -1,4 +1,4 @@
-"""The events of parts for brokers. An event gets its number when it is first sent.
+"""The events of parts for brokers, and of plans made since offers were. An event gets its number when it is first sent.
 
 So numbers grow without gaps that fill later, whichever transaction ends first.
 """
@@ -24,7 +24,7 @@ _NUMBER = """
 """
 _EVENTS = """
     SELECT number, part, kind, extract(epoch FROM at)::float8, job_id, hosts, exit_status, reason, task,
-           extract(epoch FROM completion)::float8
+           extract(epoch FROM completion)::float8, plan
     FROM door_events WHERE broker = %s AND number > %s ORDER BY number LIMIT %s
 """
 
@@ -84,6 +84,22 @@ _BAGS_ENDED = """
     WHERE p.broker = %s AND p.kind = 'bag' AND p.state = 'Committed' AND b.ended IS NOT NULL
       AND NOT EXISTS (SELECT FROM door_events e WHERE e.job_id = p.job_id AND e.kind = 'ended')
 """
+# Brokers with open offers hear of a newer plan, once a second at most.
+_PLAN_CHANGED = """
+    WITH changed AS (
+        UPDATE door_offers o SET plan = s.pass, told_at = clock_timestamp() FROM scheduling_passes s
+        WHERE o.broker = %s AND o.until > clock_timestamp() AND o.plan <> s.pass
+          AND (o.told_at IS NULL OR o.told_at <= clock_timestamp() - interval '1 second')
+        RETURNING o.broker, o.plan
+    )
+    INSERT INTO door_events (broker, part, kind, plan) SELECT broker, '', 'changed', plan FROM changed
+"""
+# While older offers are open, a newer plan than theirs is still to be told.
+_OFFERED = """
+    INSERT INTO door_offers AS o (broker, plan, until) VALUES (%s, %s, to_timestamp(%s))
+    ON CONFLICT (broker) DO UPDATE SET until = greatest(o.until, excluded.until),
+        plan = CASE WHEN o.until > clock_timestamp() THEN o.plan ELSE excluded.plan END
+"""
 # What was told of a bag is known from its events: those of a bag that goes on stay, then its begin and its end.
 _PRUNE = """
     DELETE FROM door_events e WHERE at < %s AND number IS NOT NULL AND number < (
@@ -99,19 +115,21 @@ _PRUNE = """
 class PartEventRow:
     """An event; ``at`` in epoch seconds, ``exit_status`` as ``wait`` tells it.
 
-    ``task`` is of a task that is over, ``completion`` (epoch seconds) of a bag that is planned.
+    ``task`` is of a task that is over, ``completion`` (epoch seconds) of a bag that is planned. An event with the
+    number of a ``plan`` is about no part.
     """
 
     number: int
     part: str
     kind: str
     at: float
-    job: int
+    job: int | None
     hosts: tuple[str, ...]
     exit_status: int | None
     reason: str
     task: int | None
     completion: float | None
+    plan: int | None
 
 
 def events(connection: Connection, broker: str, after: int) -> list[PartEventRow]:
@@ -137,6 +155,16 @@ def note_bags(connection: Connection, broker: str) -> None:
     """Note what happened to bags and their tasks since that was noted last."""
     for statement in (_BAGS_STARTED, _TASKS_OVER, _BAGS_PLANNED, _BAGS_ENDED):
         connection.execute(statement, [broker])
+
+
+def note_offers(connection: Connection, broker: str, plan: int, until: float) -> None:
+    """Note that a broker got offers on a plan that hold until an instant (epoch seconds)."""
+    connection.execute(_OFFERED, [broker, plan, until])
+
+
+def note_plan(connection: Connection, broker: str) -> None:
+    """Note that there is a newer plan than that of the open offers of a broker."""
+    connection.execute(_PLAN_CHANGED, [broker])
 
 
 def prune(connection: Connection, before: datetime) -> None:

@@ -10,7 +10,15 @@ import pytest
 
 from oarpy.client.caller import Size
 from oarpy.grid.calls.json_lines import ANSWERS, encode, key_of, read_answer, read_call
-from oarpy.grid.calls.parts import BagCompletion, ClusterEvent, GridPart, PartOfTransaction, PartRequest, PartStarted
+from oarpy.grid.calls.parts import (
+    BagCompletion,
+    ClusterEvent,
+    GridPart,
+    PartOfTransaction,
+    PartRequest,
+    PartStarted,
+    PlanChanged,
+)
 from oarpy.grid.calls.table import (
     Abort,
     Amend,
@@ -144,6 +152,12 @@ def test_an_event_of_a_kind_that_is_not_known_is_read_as_one_about_no_part() -> 
     told = read_answer(Events, b"[" + part + b"," + new + b"]")
     assert told == [PartStarted(1, 5.0, "p1", "7", ("n1",)), ClusterEvent(2, 6.0)]
     assert sorted(json.loads(encode(told[0]))) == sorted(json.loads(part))
+
+
+def test_a_newer_plan_is_an_event_that_older_brokers_pass_over() -> None:
+    line = encode(PlanChanged(3, 7.0, 5))
+    assert json.loads(line) == {"kind": "changed", "number": 3, "at": 7.0, "plan": 5}
+    assert read_answer(Events, b"[" + line + b"]") == [PlanChanged(3, 7.0, 5)]
 
 
 def test_every_call_has_a_line_and_is_answered_at_the_door() -> None:

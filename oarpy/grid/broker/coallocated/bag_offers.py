@@ -23,16 +23,34 @@ _NOT_HEARD = "it was not heard yet"
 
 
 @dataclass(frozen=True, slots=True)
-class OffersFound:
-    """The answers of clusters: for the core, in words, and the names of offers. ``silent``: some did not answer.
+class ClusterAnswer:
+    """The offers of a cluster, and its free slots; a task takes ``walltime`` seconds there.
 
-    ``names`` has the name of an offer on its cluster, by cluster and end.
+    ``known`` is the number of its newest plan that was known when it was asked.
+    """
+
+    offered: BagOffers
+    slots: Sequence[FreeSlot]
+    walltime: float
+    known: int
+
+    def is_older_than(self, plan: int) -> bool:
+        """Tell whether a plan that the cluster told of was made after the offers."""
+        return plan > max(self.known, self.offered.plan)
+
+
+@dataclass(frozen=True, slots=True)
+class OffersFound:
+    """The answers of clusters: for the core, and in words. ``silent``: some did not answer.
+
+    ``answers`` has those with offers, ``times`` says how often clusters were asked.
     """
 
     told: OffersTold
     words: Mapping[str, str]
-    names: Mapping[tuple[str, float], str]
+    answers: Mapping[str, ClusterAnswer]
     silent: bool
+    times: int = 1
 
     @property
     def policy(self) -> str:
@@ -42,14 +60,23 @@ class OffersFound:
 
     def of(self, rows: Sequence[GridClusterRow]) -> OffersFound:
         """Return the offers of these clusters: any other one was disabled since it was asked, and counts as silent."""
-        names, told = {row.name for row in rows}, self.told
-        heard = {offer.provider for offer in told.offers} | told.free.keys()
-        if not (left := heard - names):
+        names = {row.name for row in rows}
+        if not (left := self.answers.keys() - names):
             return self
-        offers = [offer for offer in told.offers if offer.provider in names]
-        free = {name: processors for name, processors in told.free.items() if name in names}
-        kept = replace(told, offers=offers, free=free)
-        return replace(self, told=kept, words={**self.words, **dict.fromkeys(left, _LEFT)}, silent=True)
+        answers = {name: answer for name, answer in self.answers.items() if name in names}
+        words = {**self.words, **dict.fromkeys(left, _LEFT)}
+        return replace(self, told=_event(self.told.bag, answers), words=words, answers=answers, silent=True)
+
+    def name(self, cluster: str, end: float) -> str:
+        """Return the name of an offer on its cluster; empty if there is none, as where free slots are filled."""
+        if self.told.bag.policy == SLOTS:
+            return ""
+        return next((offer.name for offer in self.answers[cluster].offered.offers if offer.end == end), "")
+
+    def outdated(self, rows: Sequence[GridClusterRow]) -> frozenset[str]:
+        """Return the clusters that told of a newer plan than that of their offers."""
+        answers = self.answers
+        return frozenset(row.name for row in rows if row.name in answers and answers[row.name].is_older_than(row.plan))
 
 
 def objection(row: GridClusterRow, user: str, tolerance: float) -> str:
@@ -93,31 +120,48 @@ def ask_for_offers(
     words = {
         row.name: reason for row in rows if (reason := refused.get(row.name) or objection(row, job.user, tolerance))
     }
+    nothing = OffersFound(OffersTold(bag, ()), words, {}, silent=_NOT_HEARD in words.values(), times=0)
     open_rows = [row for row in rows if row.name not in words]
+    return (yield from ask_again(open_rows, job, component, nothing, now))
+
+
+def ask_again(
+    rows: Sequence[GridClusterRow],
+    job: GridJobRow | NewGridJob,
+    component: GridComponentRow | NewGridComponent,
+    before: OffersFound,
+    now: float,
+) -> Conversation[object]:
+    """Ask some clusters for offers; what others answered ``before`` counts."""
+    bag = before.told.bag
     patience = _PATIENCE + _PATIENCE_A_TASK * bag.tasks
-    calls = [
-        ClusterCall(row.name, _question(task_request(job, component, row), bag, now), patience) for row in open_rows
-    ]
-    answers = (yield CallBatch(calls, patience)) if calls else ()
-    offers: list[ClusterOffer] = []
-    power, pending, free = dict[str, float](), dict[str, float](), dict[str, FreeProcessors]()
-    names: dict[tuple[str, float], str] = {}
-    silent = _NOT_HEARD in words.values()
-    for row, answer in zip(open_rows, answers, strict=True):
-        if not isinstance(answer, tuple):
-            words[row.name], silent = str(answer), silent or isinstance(answer, ClusterSilent)
-            continue
-        offered, slots = answer
-        assert isinstance(offered, BagOffers)
-        offers += [ClusterOffer(row.name, offer.tasks, offer.end) for offer in offered.offers]
-        names |= {(row.name, offer.end): offer.name for offer in offered.offers}
-        power |= {} if offered.power is None else {row.name: offered.power}
-        pending |= {} if offered.pending is None else {row.name: offered.pending}
-        if slots:
-            free[row.name] = FreeProcessors([(slot.begin, slot.procs) for slot in slots], job.walltime / row.speed)
-        words[row.name] = _words(offered, bag.policy)
-    event = OffersTold(bag, () if bag.policy == SLOTS else offers, power, pending, free)
-    return OffersFound(event, words, names, silent)
+    requests = {row.name: task_request(job, component, row) for row in rows}
+    calls = [ClusterCall(row.name, _question(requests[row.name], bag, now), patience) for row in rows]
+    results = (yield CallBatch(calls, patience)) if calls else ()
+    words, answers, silent = dict(before.words), dict(before.answers), before.silent
+    for row, result in zip(rows, results, strict=True):
+        if isinstance(result, tuple):
+            offered, slots = result
+            answers[row.name] = ClusterAnswer(offered, slots, requests[row.name].walltime, row.plan)
+            words[row.name] = _words(offered, bag.policy)
+        else:
+            answers.pop(row.name, None)
+            words[row.name], silent = str(result), silent or isinstance(result, ClusterSilent)
+    return OffersFound(_event(bag, answers), words, answers, silent, before.times + 1)
+
+
+def _event(bag: BagAsked, answers: Mapping[str, ClusterAnswer]) -> OffersTold:
+    """Return what clusters told, for the core."""
+    told = {name: answer.offered for name, answer in answers.items()}
+    offers = [ClusterOffer(name, one.tasks, one.end) for name, offered in told.items() for one in offered.offers]
+    power = {name: offered.power for name, offered in told.items() if offered.power is not None}
+    pending = {name: offered.pending for name, offered in told.items() if offered.pending is not None}
+    free = {
+        name: FreeProcessors([(slot.begin, slot.procs) for slot in answer.slots], answer.walltime)
+        for name, answer in answers.items()
+        if answer.slots
+    }
+    return OffersTold(bag, () if bag.policy == SLOTS else offers, power, pending, free)
 
 
 def _question(request: PartRequest, bag: BagAsked, now: float) -> Callable[[Cluster], object]:

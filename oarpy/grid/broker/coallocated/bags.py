@@ -10,7 +10,8 @@ What is to be done follows from the rows alone, but for awards that are being pr
 broker is killed.
 
 1. Tasks that no cluster has, had, or is requested to take are open: all of them at first. Clusters make offers for
-   them, the core shares them out, and each part is prepared, a bag of its cluster with the offer's end as deadline.
+   them. A cluster that tells of a newer plan, while others are awaited, is asked anew. The core shares tasks out, and
+   each part is prepared, a bag of its cluster with the offer's end as deadline.
 2. An offer that is worse by now gives the award up. After some rounds clusters may be late: then the best offers are
    taken.
 3. When all clusters that have tasks know of the decision, the promise is told: the latest end of the parts. A cluster
@@ -32,7 +33,7 @@ from math import inf
 from random import Random
 
 from oarpy.grid.broker.acts import Hold, Prepared, Terms
-from oarpy.grid.broker.coallocated.bag_offers import OffersFound, ask_for_offers, task_request
+from oarpy.grid.broker.coallocated.bag_offers import OffersFound, ask_again, ask_for_offers, task_request
 from oarpy.grid.broker.coallocated.deadline_jobs import ANEW, MODULE, usable
 from oarpy.grid.broker.coallocated.job_files import GridJobFile
 from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation, Conversations
@@ -55,6 +56,8 @@ _TTL = 60.0
 """Seconds after which a cluster drops a bag that was not committed."""
 _ROUNDS, _MOST_ROUNDS = 3, 6
 """Rounds in which offers have to be kept, and rounds in all."""
+_MOST_TIMES = 3
+"""How often a cluster is asked for offers before they are used, though its plan has changed."""
 _PAUSE = (0.2, 1.0)
 """Seconds, by chance between these, after which clusters are asked anew."""
 _AGAIN = 10.0
@@ -277,13 +280,21 @@ class GridBags:
     # Where its tasks go
 
     def offers_found(self, connection: Connection, file: GridJobFile, offers: OffersFound, now: float) -> None:
-        """Share tasks out by the offers of clusters, and ask for them."""
+        """Share tasks out by the offers of clusters, and ask for them.
+
+        Clusters that told of a newer plan meanwhile are asked anew before, some times.
+        """
         bag = bags.of_job(connection, file.job.id)
         tasks = bags.open_tasks(connection, bag)
         if file.job.delete_asked is not None or len(tasks) != offers.told.bag.tasks:
             return
         known = usable(connection)
         offers = offers.of(known)
+        if (outdated := offers.outdated(known)) and offers.times < _MOST_TIMES:
+            rows = [row for row in known if row.name in outdated]
+            again = ask_again(rows, file.job, file.components[0], offers, now)
+            self.conversations.begin(("offers", file.job.id), again)
+            return
         core = DrivenCore(BrokerState(tuple(GridCluster(row.name, row.procs or 0, row.speed) for row in known)))
         (action,) = core.tell(offers.told, now)
         taken = core.taken()
@@ -326,8 +337,8 @@ class GridBags:
             for number, part in enumerate(parts, first):
                 mine = tasks[given : given + part.tasks]
                 given += part.tasks
-                offer = offers.names.get((part.provider, float(part.end)), "")
-                wanted = BagPart(tuple(mine), float(part.end), offer, strict)
+                end = float(part.end)
+                wanted = BagPart(tuple(mine), end, offers.name(part.provider, end), strict)
                 name = part_name(bag.job, number, transaction)
                 grid_part = _part(file, rows[part.provider], name, number, wanted)
                 acts.append(Hold(bag.job, number, part.provider, grid_part))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from math import inf
 
 from msgspec import UNSET
 
@@ -18,6 +19,8 @@ from oarpy.profiles.profile import Profile
 
 _OFFER_TIME = 60.0
 """Seconds for which an offer holds; its tasks start no earlier."""
+_TOLD_AGAIN = 1.0
+"""Seconds between two events that tell of newer plans."""
 
 
 @dataclass(slots=True)
@@ -52,6 +55,10 @@ class VirtualBags:
     _of_task: dict[int, VirtualBag] = field(default_factory=dict)
     _offers: dict[str, tuple[float, int, float]] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=count)
+    _open_until: float = -inf
+    _known_plan: int = 0
+    """The plan that the broker knows."""
+    _told_at: float = -inf
 
     def of(self, job: MachineJob) -> VirtualBag | None:
         """Return the bag that a job stands for, or of which it is a task; None if it is none."""
@@ -75,9 +82,20 @@ class VirtualBags:
                     name = f"offer-{next(self._numbers)}"
                     self._offers[name] = until, size, end
                     offers.append(TaskOffer(size, end, name))
+        if self._open_until < machine.now:
+            self._known_plan = machine.plans
+        self._open_until = until
         power = None if disclosed == "offers" else machine.procs * self.strength[0]
         pending = self._pending() if disclosed in ("load", "slots") else None
         return BagOffers(machine.plans, until, tuple(reversed(offers)), power, pending, disclosed == "slots")
+
+    def newer_plan(self) -> int | None:
+        """Return the number of the present plan while older offers are open, once a second at most."""
+        now, plan = self.machine.now, self.machine.plans
+        if now > self._open_until or plan == self._known_plan or now < self._told_at + _TOLD_AGAIN:
+            return None
+        self._known_plan, self._told_at = plan, now
+        return plan
 
     def _pending(self) -> float:
         """Return the processor seconds of the jobs that run and wait."""

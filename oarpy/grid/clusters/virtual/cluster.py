@@ -28,6 +28,7 @@ from oarpy.grid.calls.parts import (
     BagOffers,
     ClusterAbilities,
     ClusterDescription,
+    ClusterEvent,
     EvictableJob,
     FreeSlot,
     GridPart,
@@ -37,6 +38,7 @@ from oarpy.grid.calls.parts import (
     PartEventKind,
     PartRequest,
     PartTaskOver,
+    PlanChanged,
     PreparedPart,
 )
 from oarpy.grid.calls.table import (
@@ -190,7 +192,7 @@ class SimulatedCluster:
         self._transaction_of: dict[str, str] = {}
         self._transactions: dict[str, _Transaction] = {}
         self._answers: dict[str, object] = {}
-        self._events: list[PartEvent] = []
+        self._events: list[ClusterEvent] = []
         self._hinted: dict[str, float] = {}
         self._early_end = -inf
 
@@ -313,10 +315,15 @@ class SimulatedCluster:
             self._machine.finish(job)
             self._forget(call.part)
             self._tell(job, "failed", reason=call.reason or "cancelled")
-        return job is not None or any(event.part == call.part for event in self._events)
+        return job is not None or any(
+            isinstance(event, PartEvent) and event.part == call.part for event in self._events
+        )
 
-    def _events_after(self, call: Events) -> list[PartEvent]:
-        """Return events; parts that wait for their date get an event now and then that a job ended early."""
+    def _events_after(self, call: Events) -> list[ClusterEvent]:
+        """Return events; parts that wait for their date get an event now and then that a job ended early.
+
+        Plans that are newer than open offers are events, too.
+        """
         now = self._machine.now
         for name, job in self._parts.items():
             hinted = self._hinted.get(name, -inf)
@@ -331,6 +338,8 @@ class SimulatedCluster:
                 self._events.append(
                     PartCompletion(number, now, bag.whole.name, str(bag.whole.number), completion=expected)
                 )
+        if (plan := self._bags.newer_plan()) is not None:
+            self._events.append(PlanChanged(len(self._events) + 1, now, plan))
         return self._events[call.after :]
 
     # how it is done

@@ -36,6 +36,7 @@ from oarpy.scheduler.gantt.gantt import Claim
 from oarpy.scheduler.plan import Placement, Plan
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
+from oarpy.store.grid import part_events
 from oarpy.store.passes import last_answer
 from oarpy.store.platform import site
 
@@ -77,6 +78,13 @@ def offers(context: CallContext, call: Offers) -> BagOffers:
         _pending(snapshot, places) if level >= TELLS.index("load") else None,
         level >= TELLS.index("slots"),
     )
+
+
+def told(context: CallContext, call: Offers, answer: BagOffers) -> BagOffers:
+    """Note, after the transaction of :func:`offers`, that a broker has offers: it hears of newer plans."""
+    with context.connection.transaction():
+        part_events.note_offers(context.connection, context.broker, answer.plan, answer.until)
+    return answer
 
 
 def require_promises(settings: Configuration) -> None:

@@ -1,4 +1,4 @@
-"""The waiting parts of a broker, and the events of all its parts."""
+"""The waiting parts of a broker, the events of all its parts, and newer plans than those of its offers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import cast
 
 from oarpy.grid.calls.parts import (
     PART_EVENTS,
+    ClusterEvent,
     KnownPart,
     PartCompletion,
-    PartEvent,
     PartEventKind,
     PartTaskOver,
+    PlanChanged,
 )
 from oarpy.grid.calls.table import Events, Waiting
 from oarpy.grid.door.call_context import CallContext
@@ -25,14 +26,20 @@ def waiting(context: CallContext, call: Waiting) -> list[KnownPart]:
     return [KnownPart(row.name, str(row.job), row.submitted) for row in rows]
 
 
-def events(context: CallContext, call: Events) -> list[PartEvent]:
-    """Answer ``events``. Processors that became idle since the last answer are an event, and so is news of bags."""
+def events(context: CallContext, call: Events) -> list[ClusterEvent]:
+    """Answer ``events``. Processors that became idle since the last answer are an event, and so is news of bags.
+
+    While offers are open, so is a newer plan.
+    """
     store.note_idle(context.connection, context.broker, context.configuration.grid.hint_interval)
     store.note_bags(context.connection, context.broker)
+    store.note_plan(context.connection, context.broker)
     return [_event(row) for row in store.events(context.connection, context.broker, call.after)]
 
 
-def _event(row: store.PartEventRow) -> PartEvent:
+def _event(row: store.PartEventRow) -> ClusterEvent:
+    if row.plan is not None:
+        return PlanChanged(row.number, row.at, row.plan)
     status = None if row.exit_status is None else os.waitstatus_to_exitcode(row.exit_status)
     kind = cast(PartEventKind, row.kind)
     what = (row.number, row.at, row.part, str(row.job), row.hosts, status, row.reason)

@@ -72,6 +72,7 @@ grid_clusters = table(
         optional=True,
         check="told_speed > 0",
     ),
+    column("plan", BigInteger, "number of its plan, as it told last while offers were open", default=0),
 )
 
 grid_jobs = table(

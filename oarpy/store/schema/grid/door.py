@@ -124,23 +124,36 @@ door_events = table(
     column("event_id", BigInteger, "number of the event here", Identity(), key=True),
     column("broker", Text, "name of the broker"),
     column("number", BigInteger, "its number for the broker, given when it is first told", optional=True),
-    column("part", Text, "the part"),
+    column("part", Text, "the part; empty of a plan"),
     column(
         "kind",
         Text,
         "what happened",
-        check="kind IN ('started', 'ended', 'failed', 'lost', 'evicted', 'lapsed', 'idle', 'task', 'completion')",
+        check="kind IN ('started', 'ended', 'failed', 'lost', 'evicted', 'lapsed', 'idle', 'task', 'completion',"
+        " 'changed')",
     ),
     column("at", INSTANT, "when", default=CLOCK),
-    of_job("its job"),
+    of_job("its job; NULL of a plan", optional=True),
     column("hosts", ARRAY(Text), "of one that started: the host of each of its resources", default="{}"),
     column("exit_status", Integer, "wait status of its command", optional=True),
     column("reason", Text, "why, of one that did not end by itself", default=""),
     column("task", Integer, "number of the task that is over", optional=True),
     column("completion", INSTANT, "when the last task of its bag is done here, as planned then", optional=True),
+    column("plan", BigInteger, "number of the plan that was made since offers were", optional=True),
+    rule("door_events_of_part", "(kind = 'changed') = (job_id IS NULL)"),
+    rule("door_events_of_plan", "(kind = 'changed') = (plan IS NOT NULL)"),
     Index("door_events_job", "job_id"),
     Index("door_events_number", "broker", "number", unique=True, postgresql_where=text("number IS NOT NULL")),
     Index("door_events_untold", "broker", "event_id", postgresql_where=text("number IS NULL")),
+)
+
+door_offers = table(
+    "door_offers",
+    "brokers that got offers lately, and hear of newer plans",
+    column("broker", Text, "name of the broker", key=True, check=_BROKER),
+    column("plan", BigInteger, "number of the plan that the broker knows"),
+    column("until", INSTANT, "until when its offers hold"),
+    column("told_at", INSTANT, "when it was last told of a newer plan; NULL: never", optional=True),
 )
 
 launch_gates = table(
