@@ -66,18 +66,21 @@ class Profile:
             return inf
         times, free = self._times, self._free
         at = bisect_right(times, lo) - 1
-        last = len(times)
         start = lo
         while start <= hi:
-            while free[at] < request:
-                at += 1
+            if free[at] < request:
+                while free[at] < request:
+                    at += 1
                 start = times[at]
-            end = start + duration
-            at += 1
-            while at < last and times[at] < end and free[at] >= request:
-                at += 1
-            if at == last or times[at] >= end:
-                return start if start <= hi else inf
+                continue
+            behind = bisect_left(times, start + duration, at + 1)
+            if min(free[at:behind]) >= request:
+                return start
+            # no start before the end of the last shortage will do
+            at = behind
+            while free[at - 1] >= request:
+                at -= 1
+            start = times[at]
         return inf
 
     def earlier(self, request: int, duration: float, lo: float, start: float) -> float:
@@ -145,10 +148,9 @@ class Profile:
 
     def take(self, start: float, end: float, procs: int) -> None:
         """Take processors during [start, end); a negative number gives them back."""
+        first, behind = self._cut(start), self._cut(end)
         free = self._free
-        first = self._cut(start)
-        for place in range(first, self._cut(end)):
-            free[place] -= procs
+        free[first:behind] = [count - procs for count in free[first:behind]]
 
     def ends(self, after: float) -> Sequence[float]:
         """Return the instants after ``after`` at which the number of free processors changes, rising."""
