@@ -213,8 +213,32 @@ def test_ranks_end_with_the_command(cluster: Sandbox, job: str) -> None:
         time.sleep(0.1)
 
 
-def test_in_the_script_of_a_job(cluster: Sandbox, job: str) -> None:
+def test_a_signal_to_the_whole_job_comes_once(cluster: Sandbox, job: str) -> None:
     cluster.run("oardel", job)
+    work = Path(cluster.directory, "work")
+    rank = "trap 'echo told' USR1; trap 'echo end; exit 0' USR2; touch ready$OAR_STEP_RANK; while :; do sleep 0.1; done"
+    program = work / "signalled.sh"
+    program.write_text(
+        f'#!/bin/sh\ntrap : USR1 USR2\ncd {work}\n{NODE_COMMAND} -n 2 --no-prefix "{rank}" > told\n'.replace(
+            "$OAR_STEP", "\\$OAR_STEP"
+        )
+    )
+    program.chmod(0o755)
+    (found,) = cluster.job_ids("-l", "/nodes=2/core=2", str(program))
+    end = time.monotonic() + DEADLINE
+    while not all((work / f"ready{number}").exists() for number in range(2)):
+        assert time.monotonic() < end, "the ranks do not start"
+        time.sleep(0.1)
+    cluster.run("oardel", "-s", "USR1", str(found))
+    while (work / "told").read_text().count("told") < 2:
+        assert time.monotonic() < end, "the ranks are not told"
+        time.sleep(0.1)
+    cluster.run("oardel", "-s", "USR2", str(found))
+    cluster.wait_for([found], ["Terminated"], DEADLINE)
+    assert sorted((work / "told").read_text().split()) == ["end", "end", "told", "told"]
+
+
+def test_in_the_script_of_a_job(cluster: Sandbox) -> None:
     script = "cd work; export WORD=said; oarsrun -n 2 'echo $WORD by $OAR_STEP_RANK' > out; oarsrun -n 1 pwd >> out"
     (found,) = cluster.job_ids("-l", "/nodes=2/core=2", "-d", str(cluster.directory), script)
     cluster.wait_for([found], ["Terminated"], DEADLINE)

@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import socket
+import time
 
 from oarpy.frontend.ranks.links import Link, packed
 from oarpy.frontend.ranks.node_connection import NodeConnection
@@ -27,6 +28,8 @@ _GRACE = 2.0
 _HANGUP_GRACE = 1.0
 _LOST = 6
 """Exit status of a rank whose node cannot be reached, as that of ``oarsh``."""
+_COMMON = 0.2
+"""Seconds within which a signal that this process gets too was sent to the whole job: the ranks have it then."""
 _HEARD = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -62,13 +65,19 @@ class Holder:
         self._uses: dict[int, int] = {}
         self._cores: list[Core] = []
         self._read: tuple[str, int, int] = ("", 0, 0)
+        self._heard: dict[int, float] = {}
+        self._signals: list[tuple[float, Link, int]] = []
         for number in _HEARD:
-            signal.signal(number, lambda *_: None)  # what is meant for the job is for its ranks
+            signal.signal(number, self._note_signal)
+
+    def _note_signal(self, number: int, _frame: object) -> None:
+        self._heard[number] = time.monotonic()
 
     def serve(self) -> None:
         """Serve clients for ever."""
         while True:
-            for fd, event in self._poll.poll():
+            self._pass_signals()
+            for fd, event in self._poll.poll(_COMMON if self._signals else None):
                 if fd == self._listening.fileno():
                     self._accept()
                 elif event & select.EPOLLOUT and fd in self._behind:
@@ -117,9 +126,18 @@ class Holder:
             if word == "run":
                 self._run(client, values[0])
             elif word == "signal":
-                for step in self._of(client):
-                    self._tell_nodes(step, "signal", values[0])
+                self._signals.append((time.monotonic(), client, values[0]))
         return None
+
+    def _pass_signals(self) -> None:
+        """Pass on the signals that clients got some time ago and the whole job did not."""
+        now = time.monotonic()
+        due = [entry for entry in self._signals if entry[0] + _COMMON <= now]
+        self._signals = [entry for entry in self._signals if entry[0] + _COMMON > now]
+        for came, client, number in due:
+            if abs(self._heard.get(number, float("-inf")) - came) > _COMMON:
+                for step in self._of(client):
+                    self._tell_nodes(step, "signal", number)
 
     def _of(self, client: Link) -> list[_Step]:
         return [step for step in self._steps.values() if step.client is client]
