@@ -50,7 +50,7 @@ class Sandbox:
         """Write the configuration, start the database and bring its schema and rules up to date."""
         self.directory.mkdir(parents=True, exist_ok=True)
         (self.directory / "work").mkdir(exist_ok=True)
-        self.configuration_file.write_text(_toml(self._merged()), encoding="utf-8")
+        self._configure()
         if not self._url:
             embedded_server.start(self.directory / "postgresql")
         self.run("oarpy", "db", "upgrade")
@@ -58,6 +58,13 @@ class Sandbox:
     def start(self) -> None:
         """Start ``oarpy server`` in the background; its log goes to ``server.log``."""
         self._server = self.background("server.log", "oarpy", "server")
+
+    def start_anew(self, settings: Settings) -> None:
+        """Replace the server by one with these settings; jobs go on meanwhile."""
+        self.stop_server(signal.SIGTERM)
+        self.settings = settings
+        self._configure()
+        self.start()
 
     def background(self, log: str, *words: str) -> subprocess.Popen[bytes]:
         """Start a command in a session of its own; its output goes to the file ``log`` of the folder."""
@@ -186,6 +193,9 @@ class Sandbox:
     @property
     def _url(self) -> str:
         return str(self.settings.get("database", {}).get("url", ""))
+
+    def _configure(self) -> None:
+        self.configuration_file.write_text(_toml(self._merged()), encoding="utf-8")
 
     def _merged(self) -> dict[str, dict[str, object]]:
         merged: dict[str, dict[str, object]] = {

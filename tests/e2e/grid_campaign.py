@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -285,7 +286,7 @@ def run_round(
     with ExitStack() as stack:
         account, user = stack.enter_context(ordinary_users("broker", "ann"))
         folder = stack.enter_context(passable_folder("oarpy-grid-"))
-        settings = {**_SETTINGS, **(_BAG_SETTINGS if sizes.get("bags") else {})}
+        settings: dict[str, Any] = {**_SETTINGS, **(_BAG_SETTINGS if sizes.get("bags") else {})}
         grid = stack.enter_context(local_grid(folder, cores, account, user, database=database, site=_SITE, **settings))
         for name in ("marks", "tasks"):
             (grid.home / name).touch()

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import pwd
 import re
-import shlex
 import shutil
-import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from oarpy.grid.local import mpi_job
-from oarpy.grid.local.local_grid import LocalGrid, add_clusters, local_grid
+from oarpy.grid.local.bag_demo import DISCLOSE, SITE, BagDemo
+from oarpy.grid.local.local_grid import add_clusters, local_grid
+from oarpy.grid.local.transcript import CORES, DEADLINE, Transcript, say, write
 from oarpy.model.errors import OarpyError
 
-_CORES = {"north": 4, "south": 4, "west": 2}
 _ACCOUNTS = (("games", "news", "mail"), ("nobody", "daemon", "uucp"))
 """Users of every Unix: one for the broker, and one for the submitter."""
-_TIMEOUT = 60.0
-_DEADLINE = 25
-"""Seconds until components begin."""
 _LONG = "walltime=1:0:0"
-_POLL = 0.25
 
 
 def run_grid_demo() -> None:
@@ -35,20 +28,18 @@ def run_grid_demo() -> None:
     broker, user = map(_account, _ACCOUNTS)
     began = time.monotonic()
     try:
-        _say("Three clusters, each with a database and a server of its own, and a broker that enters by their doors")
-        with local_grid(folder, _CORES, broker, user, algorithm=1, kill_grace=2.0) as grid:
+        say("Three clusters, each with a database and a server of its own, and a broker that enters by their doors")
+        settings: dict[str, Any] = {"site": SITE, "disclose": DISCLOSE, "algorithm": 1, "kill_grace": 2.0}
+        with local_grid(folder, CORES, broker, user, **settings) as grid:
             GridDemo(grid).run()
+            BagDemo(grid).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    _say(f"Done in {time.monotonic() - began:.0f} s; everything is stopped")
+    say(f"Done in {time.monotonic() - began:.0f} s; everything is stopped")
 
 
-class GridDemo:
+class GridDemo(Transcript):
     """The steps, each a method; the output is the output of a user's commands."""
-
-    def __init__(self, grid: LocalGrid) -> None:
-        self._grid = grid
-        self._local: dict[str, int] = {}
 
     def run(self) -> None:
         """Run every step."""
@@ -64,7 +55,7 @@ class GridDemo:
 
     def _mapped(self) -> int:
         """Fill the clusters with local jobs, and submit a job that waits where it ends first; return its number."""
-        _say("Local jobs fill all clusters. A job goes to the cluster where it will end first, and waits there")
+        say("Local jobs fill all clusters. A job goes to the cluster where it will end first, and waits there")
         for name, minutes in (("north", 10), ("south", 60), ("west", 60)):
             self._fill(name, f"walltime=0:{minutes}:0")
         request = ("-l", "/core=2,walltime=0:30:0")
@@ -77,7 +68,7 @@ class GridDemo:
 
     def _moved(self, job: int) -> None:
         """End a local job early: a pass moves the waiting one."""
-        _say("The local job of south ends early. A pass moves the one that waits: never are there two copies of it")
+        say("The local job of south ends early. A pass moves the one that waits: never are there two copies of it")
         self._delete_local("south")
         self._show_as_admin("oargridctl", "passes", "start")
         self._wait("the job runs", lambda: self._state(job) == "Running")
@@ -88,20 +79,20 @@ class GridDemo:
 
     def _together(self) -> None:
         """Start components together, on two clusters."""
-        _say("Two components of 4 processors begin at the same instant, on two clusters")
+        say("Two components of 4 processors begin at the same instant, on two clusters")
         self._delete_local("north")
         job = self._submit_components(2, "/core=4")
         self._wait("processors are held for it", lambda: self._state(job) == "Claimed")
         self._show("oargridstat", str(job))
         instants = self._begun(job, 2)
-        _write(f"begun at {', '.join(f'{instant:.3f}' for instant in instants)} s after the deadline\n")
+        write(f"begun at {', '.join(f'{instant:.3f}' for instant in instants)} s after the deadline\n")
         self._hold(max(instants) - min(instants) < 1, "the components did not begin within a second")
         self._show("oargridstat", "-l", str(job))
         self._end(job)
 
     def _evicting(self) -> None:
         """Let a best-effort job give way at the last try."""
-        _say("South is full of a best-effort job, which its owner lets give way: it is told why")
+        say("South is full of a best-effort job, which its owner lets give way: it is told why")
         besteffort = self._fill("south", _LONG, "-t", "besteffort")
         job = self._submit_components(2, "/core=4")
         self._begun(job, 2)
@@ -112,7 +103,7 @@ class GridDemo:
 
     def _refused(self) -> None:
         """Name two clusters, one of which refuses: the other keeps nothing."""
-        _say("Parts on named clusters: west is too small for one of them, so none is reserved")
+        say("Parts on named clusters: west is too small for one of them, so none is reserved")
         parts = 'north:rdef="/core=2",west:rdef="/core=3"'
         done = self._show("oargridsub", "-w", "0:10:0", "-p", "date", parts, status=3)
         self._hold("west" in done, "west is not named as who refuses")
@@ -121,61 +112,34 @@ class GridDemo:
 
     def _shifted(self) -> None:
         """Let one program over two clusters begin earlier on both, after early ends."""
-        _say("One program on 6 processors: no cluster has as many, so it begins on two when their local jobs are over")
+        say("One program on 6 processors: no cluster has as many, so it begins on two when their local jobs are over")
         if missing := mpi_job.what_is_missing():
-            _write(f"{missing}: the program begins on one host\n")
+            write(f"{missing}: the program begins on one host\n")
         mpi_job.prepare(self._grid.home)
         local = [(name, self._occupy(name, 4, 20)) for name in ("north", "south")]
         job = self._spread(6, "shift")
-        _say("Both local jobs end early: its parts begin earlier on both clusters, and the program when both run")
+        say("Both local jobs end early: its parts begin earlier on both clusters, and the program when both run")
         for name, number in local:
             self._delete(name, number)
         self._summed(job, r"shift north \d, south \d at .* -> north \d, south \d at .*: moved")
 
     def _remapped(self) -> None:
         """Let a program over two clusters go to one of them, which saves the overhead."""
-        _say(
-            "One program on 4 processors of two clusters, as long as both are half full: there it takes a fifth longer"
-        )
-        self._occupy("north", 2, 60)
-        self._occupy("north", 2, 20)
+        say("One program on 4 processors of two clusters, as long as both are half full: there it takes a fifth longer")
+        others = [self._occupy("north", 2, minutes) for minutes in (60, 20)]
         local = [self._occupy("south", 2, minutes) for minutes in (60, 20)]
         job = self._spread(4, "remap")
         self._hold(self._walltimes(job) == [720], f"its parts have {self._walltimes(job)} s")
-        _say("South is free early: the program goes there alone, and has no overhead any more")
+        say("South is free early: the program goes there alone, and has no overhead any more")
         for number in local:
             self._delete("south", number)
         self._wait("it is on one cluster", lambda: self._walltimes(job) == [600])
         self._hold(self._clusters(job) == ["south"], f"the job is on {self._clusters(job)}")
-        _write("its walltime was 0:12:0 and is 0:10:0\n")
+        write("its walltime was 0:12:0 and is 0:10:0\n")
         self._summed(job, r"remap north 2, south 2 at .* -> south 4 at .*: moved")
-
-    # The building blocks of steps
-
-    def _fill(self, cluster: str, walltime: str, *options: str) -> int:
-        """Submit a local job of the whole cluster, and wait until it runs."""
-        words = ("oarsub", "-d", str(self._grid.home), *options, "-l", f"/core={_CORES[cluster]},{walltime}")
-        printed = self._show(*words, "sleep 3600", on=cluster)
-        job = int(printed.rpartition("OAR_JOB_ID=")[2].split()[0])
-        self._grid.clusters[cluster].wait_for([job], ("Running",), _TIMEOUT)
-        self._local[cluster] = job
-        return job
-
-    def _delete_local(self, cluster: str) -> None:
-        """Delete the local job of a cluster, and wait until it is idle."""
-        self._delete(cluster, self._local.pop(cluster))
-
-    def _occupy(self, cluster: str, cores: int, minutes: int) -> int:
-        """Submit a local job of some cores of a cluster, and wait until it runs; return its number."""
-        words = ("oarsub", "-d", str(self._grid.home), "-l", f"/core={cores},walltime=0:{minutes}:0", "sleep 3600")
-        job = int(self._show(*words, on=cluster).rpartition("OAR_JOB_ID=")[2].split()[0])
-        self._grid.clusters[cluster].wait_for([job], ("Running",), _TIMEOUT)
-        return job
-
-    def _delete(self, cluster: str, job: int) -> None:
-        """Delete a local job, and wait until it is over."""
-        self._show("oardel", str(job), on=cluster)
-        self._grid.clusters[cluster].wait_for([job], ("Error", "Terminated"), _TIMEOUT)
+        for number in others:
+            self._delete("north", number)
+        self._delete_local("west")
 
     def _spread(self, procs: int, operation: str) -> int:
         """Submit the program of MPI over clusters; return its number."""
@@ -190,7 +154,7 @@ class GridDemo:
         self._hold(re.search(moved, self._show("oargridstat", "--moves", str(job))) is not None, "it did not move so")
         self._hold(self._state(job) == "Terminated", f"job {job} is {self._state(job)}")
         summed = (self._grid.home / f"sum.{job}").read_text().strip()
-        _write(f"the sum is {summed}, as on one host\n")
+        write(f"the sum is {summed}, as on one host\n")
         self._hold(summed == str(mpi_job.RESULT), f"the sum should be {mpi_job.RESULT}")
 
     def _walltimes(self, job: int) -> list[int]:
@@ -198,14 +162,10 @@ class GridDemo:
         query = "SELECT DISTINCT extract(epoch FROM walltime)::int FROM grid_parts WHERE job = %s AND state = 'Waiting'"
         return [seconds for (seconds,) in self._grid.sql(query, job)]
 
-    def _submit(self, *words: str) -> list[int]:
-        printed = self._show("oargridsub", "-d", str(self._grid.home), *words)
-        return [int(number) for number in re.findall(r"Grid reservation id = (\d+)", printed)]
-
     def _submit_components(self, count: int, request: str) -> int:
         program = "date +%s.%N > begun.$OAR_GRID_JOB_ID.$OAR_GRID_COMPONENT; sleep 600"
         (job,) = self._submit(
-            "--components", str(count), "-l", f"{request},walltime=0:20:0", "--deadline", f"+{_DEADLINE}s", program
+            "--components", str(count), "-l", f"{request},walltime=0:20:0", "--deadline", f"+{DEADLINE}s", program
         )
         return job
 
@@ -220,44 +180,6 @@ class GridDemo:
         deadline = self._job(job)["deadline"]
         return [float(file.read_text()) - deadline for file in files]
 
-    def _end(self, job: int) -> None:
-        self._show("oargriddel", str(job))
-        self._wait("the job is over", lambda: self._state(job) == "Error")
-
-    def _job(self, job: int) -> dict[str, Any]:
-        """Return a job as ``oargridstat -J`` has it."""
-        (record,) = json.loads(self._grid.run("oargridstat", "-J", str(job)).stdout)
-        return dict(record)
-
-    def _state(self, job: int) -> str:
-        return str(self._job(job)["state"])
-
-    def _clusters(self, job: int) -> list[str]:
-        return [component["part"]["cluster"] for component in self._job(job)["components"] if component["part"]]
-
-    def _show(self, *words: str, on: str = "", status: int = 0) -> str:
-        """Run a command of the user and print it with its output. ``status`` is the expected exit status."""
-        _write(f"{f'({on}) ' if on else ''}$ {shlex.join(words)}\n")
-        done = self._grid.run(*words, on=on, check=False)
-        _write(done.stdout + done.stderr)
-        self._hold(done.returncode == status, f"{words[0]} ended with {done.returncode}, not {status}")
-        return done.stdout + done.stderr
-
-    def _show_as_admin(self, *words: str) -> None:
-        _write(f"# {shlex.join(words)}\n{self._grid.broker.run(*words).stdout}")
-
-    def _wait(self, what: str, condition: Callable[[], bool]) -> None:
-        until = time.monotonic() + _TIMEOUT + _DEADLINE
-        while not condition():
-            if time.monotonic() > until:
-                raise OarpyError(f"not within {_TIMEOUT + _DEADLINE:g} s: {what}", hint="see the server.log of each")
-            time.sleep(_POLL)
-
-    @staticmethod
-    def _hold(holds: bool, what: str) -> None:
-        if not holds:
-            raise OarpyError(what, hint="this is not what should happen")
-
 
 def _account(names: tuple[str, ...]) -> pwd.struct_passwd:
     """Return the first of these users that the machine has."""
@@ -267,12 +189,3 @@ def _account(names: tuple[str, ...]) -> pwd.struct_passwd:
         except KeyError:
             continue
     raise OarpyError(f"none of the users {', '.join(names)} is there", hint="the demo needs two ordinary users")
-
-
-def _say(text: str) -> None:
-    _write(f"\n# {text}\n")
-
-
-def _write(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()

@@ -79,13 +79,15 @@ def local_grid(
     *,
     database: Callable[[], dict[str, str]] | None = None,
     site: Settings | None = None,
+    disclose: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> Iterator[LocalGrid]:
     """Run clusters of one node each, with ``cores``, and a broker; ``settings`` are keys of ``[grid]``.
 
-    ``site`` has further sections of the configuration of each cluster. Every user must be able to enter ``folder``.
-    ``database`` makes a section ``[database]`` for each server; without it each has a database server of its own. At
-    the end all is stopped. Raises :class:`NotAllowed` if the caller is not root.
+    ``site`` has further sections of the configuration of each cluster, ``disclose`` what each tells with its offers.
+    Every user must be able to enter ``folder``. ``database`` makes a section ``[database]`` for each server; without it
+    each has a database server of its own. At the end all is stopped. Raises :class:`NotAllowed` if the caller is not
+    root.
     """
     if os.getuid() != 0:
         raise NotAllowed("several clusters on one machine need different users", hint="run it as root")
@@ -96,12 +98,16 @@ def local_grid(
 
     with ExitStack() as stack:
         own: Mapping[str, Any] = (site or {}).get("door", {})
-        door: Mapping[str, Any] = {**own, "brokers": {BROKER: account.pw_name}, "evict": "besteffort"}
+        common: Mapping[str, Any] = {**own, "brokers": {BROKER: account.pw_name}, "evict": "besteffort"}
+        doors = {
+            name: {**common, "broker_doors": {BROKER: back(name)}, **({"disclose": disclose[name]} if disclose else {})}
+            for name in cores
+        }
         clusters = {
             name: stack.enter_context(
                 running_sandbox(
                     folder / name,
-                    _with_database({**(site or {}), "door": {**door, "broker_doors": {BROKER: back(name)}}}, database),
+                    _with_database({**(site or {}), "door": doors[name]}, database),
                     local_nodes(f"/host={name}1/cpu={{1}}/core={{{number}}}"),
                     ("oargridctl", "grant", BROKER, user.pw_name, "--user", user.pw_name),
                 )
