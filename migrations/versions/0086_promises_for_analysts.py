@@ -40,7 +40,6 @@ def _allow(*tags: str) -> None:
 def upgrade() -> None:
     """Make the view, and tags of their own for promises."""
     _allow(*_TAGS, "PROMISED", "IMPROVED")
-    make(op.get_bind(), "functions", "events_noticed")
     make(op.get_bind(), "views", "promises")
 
 

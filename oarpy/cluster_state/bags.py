@@ -161,9 +161,8 @@ def _change(row: LiveBagRow, answers: BagAnswers) -> BagChange | None:
         promise = answers.promises.get(row.bag)
         if promise is None:
             return None
-        return BagChange(
-            row.bag, "PROMISED", promise, expected, "it was submitted", f"it is done by {local_instant(promise)}"
-        )
+        text = f"it is done by {_with_expected(promise, expected)}"
+        return BagChange(row.bag, "PROMISED", promise, expected, "it was submitted", text)
     repeating = row.bag in answers.repeating
     if planned >= row.promise + _SAME:
         cause = _REPEATED if repeating else _LOST
@@ -171,13 +170,20 @@ def _change(row: LiveBagRow, answers: BagAnswers) -> BagChange | None:
         return BagChange(row.bag, "BROKEN", planned, expected, cause, text)
     better = planned if row.deadline is None else max(planned, row.deadline)
     if better <= row.promise - WORTH_TELLING:
-        text = f"it is done by {local_instant(better)}, not by {local_instant(row.promise)}: {_EARLIER}"
+        text = f"it is done by {_with_expected(better, expected)}, not by {local_instant(row.promise)}: {_EARLIER}"
         return BagChange(row.bag, "IMPROVED", better, expected, _EARLIER, text)
     before = row.promise if row.expected is None else row.expected
     if row.expected is not None and abs(expected - before) < (WORTH_TELLING if row.profile else _SAME):
         return None
     cause = _EARLIER if expected < before else _MORE_TASKS if repeating else _LATER
-    return BagChange(row.bag, "EXPECTED", row.promise, expected, cause, "")
+    text = f"it is expected by {local_instant(expected)}, not by {local_instant(before)}: {cause}"
+    return BagChange(row.bag, "EXPECTED", row.promise, expected, cause, text)
+
+
+def _with_expected(promise: float, expected: float) -> str:
+    """Return the date of a promise, and when the bag is expected to be done if that is earlier."""
+    sooner = f" (expected by {local_instant(expected)})" if expected <= promise - WORTH_TELLING else ""
+    return f"{local_instant(promise)}{sooner}"
 
 
 def _expected(row: LiveBagRow, answers: BagAnswers, planned: float) -> float:

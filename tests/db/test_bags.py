@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -193,6 +194,21 @@ def test_what_becomes_of_a_promise_is_told_with_tags_of_its_own(cluster: SmallCl
     assert cluster.sql("SELECT comment FROM notices WHERE tag = 'END' AND comment ~ '^END'") == [
         ("END: all tasks of the bag are over",)
     ]
+
+
+def test_the_stream_has_each_change_of_what_is_expected_and_notices_have_none(cluster: SmallCluster) -> None:
+    tasks = submit(cluster, 8, 60, notify="exec:/bin/true")
+    cluster.settle()
+    cluster.delete(*tasks[:4])
+    cluster.settle()
+    assert (promise(cluster, tasks[0]), expected(cluster, tasks[0])) == (60, 10)
+    assert kinds(cluster, tasks[0]) == ["PROMISED", "EXPECTED"]
+    told = "SELECT type, description FROM event_logs WHERE job_id = %s AND type IN ('PROMISED', 'EXPECTED') ORDER BY 1"
+    ((_, sooner), (_, promised)) = cluster.sql(told, tasks[0])
+    cause = "resources are free earlier than was expected"
+    assert re.fullmatch(rf"it is expected by [-:\d ]+, not by [-:\d ]+: {cause}", sooner)
+    assert re.fullmatch(r"it is done by [-:\d ]+ \(expected by [-:\d ]+\)", promised)
+    assert cluster.sql("SELECT count(*) FROM notices WHERE comment ~ 'EXPECTED'") == [(0,)]
 
 
 def test_for_limits_of_reservations_a_bag_counts_as_one(cluster: SmallCluster) -> None:

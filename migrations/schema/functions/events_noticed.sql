@@ -1,5 +1,6 @@
 -- Events of a job are told to its user, events of nodes to the admin; that a notice failed is told to nobody. That a
--- reservation moved, and what became of the promise of a bag, have tags of their own.
+-- reservation moved, and what became of the promise of a bag, have tags of their own. Nobody is told each time that a bag
+-- is expected earlier or later than before: the stream of events has that.
 -- Events that come back from the past with their jobs are no news.
 CREATE OR REPLACE FUNCTION events_noticed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -8,7 +9,7 @@ BEGIN
                               WHEN e.type IN ('PROMISED', 'IMPROVED', 'END') THEN e.type ELSE 'INFO' END,
                e.type || ': ' || e.description
         FROM new_events e JOIN jobs j USING (job_id)
-        WHERE j.notify <> '' AND e.type NOT LIKE 'USER\_%\_NOTIFICATION%'
+        WHERE j.notify <> '' AND e.type <> 'EXPECTED' AND e.type NOT LIKE 'USER\_%\_NOTIFICATION%'
         ORDER BY e.event_id;
     INSERT INTO notices (tag, comment)
         SELECT 'INFO', e.type || ' ' || array_to_string(e.hosts, ' ') || ': ' || e.description

@@ -43,7 +43,7 @@ _CHANGE = """
     ), told AS (
         INSERT INTO event_logs (type, job_id, description)
         SELECT n.kind, n.bag_id, n.description FROM news n
-        WHERE n.kind <> 'EXPECTED' AND EXISTS (SELECT FROM jobs j WHERE j.job_id = n.bag_id)
+        WHERE EXISTS (SELECT FROM jobs j WHERE j.job_id = n.bag_id)
     )
     INSERT INTO bag_changes (bag_id, kind, promise, expected, cause)
     SELECT bag_id, kind, promise, expected, cause FROM news
