@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from oarpy.local_cluster.sandbox import Sandbox, local_nodes, running_sandbox
+from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes, running_sandbox
 from oarpy.local_cluster.transcript import FINAL
 
 pytestmark = pytest.mark.e2e
@@ -24,7 +24,7 @@ _FRAMES = f"{shlex.quote(sys.executable)} -m oarpy.examples.rendered_frames.fram
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """Two nodes of two types, ``1`` and ``2``, with a core each; a profile may take 30 seconds."""
-    settings: dict[str, dict[str, object]] = {
+    settings: Settings = {
         "scheduler": {"security_time": 0, "node_type": "cpu", "promised_share": 100, "profile_limit": 30}
     }
     nodes = local_nodes("/host=node[1-2]/cpu={1}/core={1}")
