@@ -1,6 +1,6 @@
 """The stream of events has each change of what is expected of a bag; nobody is told each of them.
 
-Revision ID: 0104
+Revision ID: 0105
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from alembic import op
 
 from oarpy.store.schema.statements import make
 
-revision = "0104"
-down_revision = "0103"
+revision = "0105"
+down_revision = "0104"
 
 _FORMER = r"""
 CREATE OR REPLACE FUNCTION events_noticed() RETURNS trigger LANGUAGE plpgsql AS $$
