@@ -76,6 +76,23 @@ def oargridsub(
         list[str] | None,
         typer.Option("--at-most", metavar="CLUSTER=N", help="So many at most from a cluster; repeatable."),
     ] = None,
+    processes: Annotated[
+        str | None,
+        typer.Option("--processes", metavar="N", help="Processes of the program, mapped over cores of several types."),
+    ] = None,
+    iterations: Annotated[
+        str | None, typer.Option("--iterations", metavar="N", help="Iterations of each process.")
+    ] = None,
+    sizes: Annotated[
+        str | None, typer.Option("--sizes", metavar="SIZES", help="Sizes of the processes, SIZE[,SIZE...].")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="MODEL", help="sync: in stages, async, or the name of a plug-in."),
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option("--rate", metavar="SCRIPT", help="Script that is timed as SCRIPT SIZE ITERATIONS.")
+    ] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="DATE", help="It is to be over then.")] = None,
     bag: Annotated[
         str | None, typer.Option("--bag", metavar="N", help="N equal tasks over clusters, done by a promise.")
@@ -141,6 +158,11 @@ def oargridsub(
         overhead=overhead,
         operation=operation,
         at_most=tuple(at_most or ()),
+        processes=processes,
+        iterations=iterations,
+        sizes=sizes,
+        model=model,
+        rate=rate,
         until=until,
         bag=bag,
         policy=policy,

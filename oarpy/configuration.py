@@ -400,6 +400,7 @@ class GridSettings:
     operation: Literal["rigid", "shift", "remap"] = "shift"
     commit_lead: PositiveSeconds = 15.0
     begin_time: PositiveSeconds = 60.0
+    transfer: Seconds = 0.8
     hint_interval: PositiveSeconds = 10.0
     bag_policy: Literal["plb", "dplb", "dplbv2", "nolb", "slots"] = "plb"
     coordination: bool = True

@@ -13,8 +13,9 @@ from oarpy.configuration import Configuration
 from oarpy.model.node_types import ONE_TYPE, of_types
 from oarpy.model.reasons import Reason, Why
 from oarpy.processes.mapping import Program, Turns
+from oarpy.processes.models import LONGEST
 from oarpy.scheduler.decide import Decisions
-from oarpy.scheduler.mapped_jobs import LONGEST, Fit, FittedJobs, Fitter, MappedJob, MappedJobs, with_walltime
+from oarpy.scheduler.mapped_jobs import Fit, FittedJobs, Fitter, MappedJob, MappedJobs, with_walltime
 from oarpy.scheduler.resources.platform import Block, Platform
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob, condition
 from oarpy.store.database import Connection

@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 from oarpy.model.plugins import MAPPINGS, RESERVATION_ORDERS
 from oarpy.model.typed_values import check_named, refuse, shown
 from oarpy.processes.mapping import MAPPERS, Program
+from oarpy.processes.models import mapped
 from oarpy.processes.rates import steady_rate
 from oarpy.profiles.profile import Profile
 from oarpy.questions.fields import (
@@ -29,7 +30,6 @@ from oarpy.questions.possible_states import HeldMachine, Ids, check_length, chec
 from oarpy.scheduler.bags.advancing import PlannedTask, advance
 from oarpy.scheduler.bags.offers import DeadlineJob, DeadlinePlans, offers_beside
 from oarpy.scheduler.bags.tasks import TaskGroup, Tasks
-from oarpy.scheduler.mapped_jobs import mapped
 from oarpy.scheduler.predictors.frame_profiles import predicted_frames
 from oarpy.scheduler.predictors.run_times import JobToPredict, PastRun, predicted_run, predictor_named
 from oarpy.scheduler.windows.admission import Terms, admit

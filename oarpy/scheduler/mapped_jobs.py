@@ -19,25 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, inf
 from typing import Any
 
 from msgspec import structs
 
-from oarpy.model.plugins import MAPPINGS, PluginFailed, looking_at, plugin
-from oarpy.processes.mapping import MAPPERS, Mapper, ProcessMap, Program, Rates
+from oarpy.processes.mapping import ProcessMap, Program, Rates
+from oarpy.processes.models import LONGEST, ROUNDS, bounded, mapped_or_usual, walltime_of
 from oarpy.scheduler.fitting import Place, Placed
 from oarpy.scheduler.resources.platform import Block
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
-
-ROUNDS = 5
-"""How often jobs are placed with walltimes that follow from their places before."""
-SHORTEST = 60
-"""Seconds: the least walltime."""
-LONGEST = 10 * 366 * 86400
-"""Seconds: the greatest walltime that anybody may ask for."""
-_USUAL = "sync"
-"""The model that is taken where a plug-in fails."""
 
 Cores = Mapping[str, int]
 """How many cores by type of node."""
@@ -91,10 +81,7 @@ class Fitter:
             if len(self._found) > _MOST_REMEMBERED:
                 self._found.clear()
             process_map = self._mapped(job, cores)
-            if not process_map.seconds < LONGEST:  # whatever the rate: what is beyond cannot be stored, nor asked for
-                process_map = replace(process_map, seconds=float(LONGEST))
-            walltime = min(ceil(process_map.seconds * (100 + self.margin) / 100), LONGEST)
-            self._found[key] = Fit(cores, process_map, max(walltime, SHORTEST))
+            self._found[key] = Fit(cores, process_map, walltime_of(process_map.seconds, self.margin))
         return self._found[key]
 
     def longest(self, job: MappedJob) -> int:
@@ -107,12 +94,10 @@ class Fitter:
         return failed
 
     def _mapped(self, job: MappedJob, cores: Cores) -> ProcessMap:
-        rates = {kind: job.rates[kind] for kind in cores}
-        try:
-            return mapped(job.model, cores, rates, job.program)
-        except PluginFailed as failed:
-            self._failed.add(str(failed))
-            return mapped(_USUAL, cores, rates, job.program)
+        process_map, failure = mapped_or_usual(job.model, cores, {kind: job.rates[kind] for kind in cores}, job.program)
+        if failure:
+            self._failed.add(failure)
+        return bounded(process_map)
 
 
 _MOST_REMEMBERED = 10_000
@@ -194,34 +179,3 @@ def _with_walltimes(snapshot: Snapshot, fits: Mapping[int, Fit]) -> Snapshot:
 def with_walltime(job: WaitingJob, walltime: float) -> WaitingJob:
     """Return the job with another walltime in all its alternatives."""
     return structs.replace(job, alternatives=tuple(replace(way, walltime=walltime) for way in job.alternatives))
-
-
-def mapped(model: str, cores: Cores, rates: Rates, program: Program) -> ProcessMap:
-    """Map a program by one of our models, or by the plug-in of that name. Raises :class:`PluginFailed`."""
-    own = MAPPERS.get(model)
-    mapper: Mapper = own or plugin(MAPPINGS, model)
-    process_map = mapper(cores, rates, program)
-    if own is None:
-        with looking_at(model):
-            _check_plugged(model, process_map, cores, rates, program)
-    return process_map
-
-
-def _check_plugged(model: str, process_map: Any, cores: Cores, rates: Rates, program: Program) -> None:
-    """Raise :class:`PluginFailed` for an answer that is no map of the program."""
-    if not isinstance(process_map, ProcessMap):
-        raise PluginFailed(f"plug-in '{model}' gives no map")
-    if not isinstance(process_map.stages, int | None) or not _is_time(process_map.seconds):
-        raise PluginFailed(f"plug-in '{model}' gives {process_map.stages} stages of {process_map.seconds} seconds")
-    counts: list[int] = []
-    for kind, assigned in process_map.assigned.items():
-        possible = assigned.keys() <= rates[kind].keys() if cores[kind] else not assigned
-        if not possible or not all(isinstance(count, int) and count >= 0 for count in assigned.values()):
-            raise PluginFailed(f"plug-in '{model}' gives '{kind}' what it cannot run: {dict(assigned)}")
-        counts += assigned.values()
-    if sum(counts) != program.processes:
-        raise PluginFailed(f"plug-in '{model}' maps {sum(counts)} of {program.processes} processes")
-
-
-def _is_time(seconds: Any) -> bool:
-    return isinstance(seconds, int | float) and 0 < seconds < inf

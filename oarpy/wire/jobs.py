@@ -70,7 +70,8 @@ class JobSpec(Structure):
     the end of its program the job stays on the node, until its walltime or a request for its end. ``gpus`` are the GPUs
     of the node that it may see and open, by their numbers there; None: it may see all. ``script`` is the text, as it
     was submitted, of the script that the command begins with; empty means that none is kept. ``process_map`` has lines
-    ``host core size count`` if the processes of the job are mapped, each of ``iterations``.
+    ``host core size count`` if the processes of the job are mapped, each of ``iterations``; ``grid_map`` has those of
+    all components of a job on several clusters.
     """
 
     job: int = field(job_number)
@@ -106,6 +107,7 @@ class JobSpec(Structure):
     script: str = field(text, default="")
     process_map: tuple[str, ...] = field(lines, default=())
     iterations: int = field(whole(), default=0)
+    grid_map: tuple[str, ...] = field(lines, default=())
 
     @property
     def key(self) -> JobKey:

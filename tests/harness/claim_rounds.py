@@ -18,17 +18,20 @@ from oarpy.grid.calls.parts import PartEvent
 from oarpy.grid.calls.table import Call
 from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.core.broker_state import DeadlineRules
-from oarpy.store.grid import bags, broker_jobs, broker_parts, clusters, metajobs
+from oarpy.store.grid import bags, broker_jobs, broker_parts, clusters, metajobs, programs
 from oarpy.store.grid.bags import NewGridBag
 from oarpy.store.grid.broker_jobs import GridJobRow, NewGridComponent, NewGridJob
 from oarpy.store.grid.broker_parts import GridPartRow
 from oarpy.store.grid.metajobs import NewMetajob, Operation
+from oarpy.store.grid.programs import NewGridProgram
 from tests.harness.inline_calls import InlineConnections, answer_instead
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 TIMES = ClaimTimes(kill_grace=20)
 RULES = DeadlineRules(lp=0.5, tries=3)
+PROGRAM = {"model", "own_walltime"}
+"""What a test may say of a program that is mapped."""
 
 
 class BrokerKilled(BaseException):
@@ -80,6 +83,15 @@ class ClaimRounds:
         component = NewGridComponent(f"/core={procs}", procs)
         number = self._inserted(NewGridJob("alice", "metajob", "date", walltime, (component,)))
         metajobs.add(self.connection, number, NewMetajob("/core", procs, operation, **asked))
+        return number
+
+    def mapped(self, procs: int, processes: int = 8, operation: Operation = "shift", **asked: Any) -> int:
+        """Submit a program whose processes, of sizes ``a`` and ``b`` and 100 iterations, are mapped; return its id."""
+        program = {"model": "sync", "own_walltime": False, **{name: asked.pop(name) for name in PROGRAM & asked.keys()}}
+        number = self.spread(procs, 7200, operation, **asked)
+        key = ("/home/alice/program", 10, 1000, "--quiet")
+        request = NewGridProgram(*key, "/home/alice/rate.sh", processes, 100, ("a", "b"), **program)
+        programs.add(self.connection, number, request)
         return number
 
     def bag(self, tasks: int, walltime: float = 100, *types: str, **asked: Any) -> int:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
-from oarpy.client.caller import current
-from oarpy.client.submission.measuring import Measurer, Measuring, facts, measuring_job, node_types, require_program
+from oarpy.client.submission.measuring import (
+    Measurer,
+    Measuring,
+    facts,
+    measuring_job,
+    node_types,
+    require_program,
+    whole_path,
+)
 from oarpy.configuration import Configuration, SchedulerSettings
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import read_types
@@ -18,7 +24,7 @@ from oarpy.store.database import Connection
 from oarpy.store.jobs import rates
 from oarpy.store.jobs.rates import ProgramKey
 
-_USUAL_MODEL = "sync"
+USUAL_MODEL = "sync"
 _LONGEST = 1000
 """Bytes of the path of a program, and of its arguments, by which its rates are kept."""
 NAME = "rates"
@@ -57,10 +63,10 @@ def check_mapped(submission: Submission, settings: SchedulerSettings) -> None:
     for word, given in faults.items():
         if given:
             raise UsageError(f"--processes with {word}", hint="such a job is one that starts when it can")
-    _check_model(submission.model, settings)
+    check_model(submission.model, settings)
 
 
-def _check_model(model: str, settings: SchedulerSettings) -> None:
+def check_model(model: str, settings: SchedulerSettings) -> None:
     if not model or model in MAPPERS:
         return
     if model not in settings.plugins:
@@ -95,7 +101,7 @@ class Mapped:
         ]
         node_type = configuration.scheduler.node_type
         kinds = node_types(connection, node_type, self.submission)
-        missing = [kind for kind in kinds if not wanted <= known.get(kind, set())]
+        missing = [kind for kind in kinds if not wanted <= known.get(kind, {}).keys()]
         measured = {measurement.node_type: measurement.job for measurement in live}
         measurer = Measurer(NAME, self.requested.rate, [",".join(self.requested.sizes)], settings.rate_limit)
         new = [
@@ -111,7 +117,7 @@ class Mapped:
             "processes": self.submission.processes,
             "iterations": self.submission.iterations,
             "sizes": list(self.submission.sizes),
-            "model": self.submission.model or _USUAL_MODEL,
+            "model": self.submission.model or USUAL_MODEL,
         }
         own = any(way.walltime is not None for way in self.requested.alternatives)
         rates.map_job(connection, job, self.key, request, cores, own_walltime=own)
@@ -123,17 +129,21 @@ def mapping_of(submission: Submission, requested: Submission) -> Mapped:
     ``requested`` is the submission before the rules ran.
     """
     require_program("--rate", submission.rate)
-    name, _, arguments = submission.command.strip().partition(" ")
+    return Mapped(program_of(submission.user, submission.command), submission, requested)
+
+
+def program_of(user: str, command: str) -> ProgramKey:
+    """Return the program with which a command begins. Raises :class:`UsageError` for a program that is not there."""
+    name, _, arguments = command.strip().partition(" ")
     found = facts(name)
     if found is None:
         raise UsageError(
             f"--processes: there is no program '{short(name)}' here", hint="the command begins with a program of yours"
         )
-    path = os.path.join(current().directory(), name) if "/" in name else name
+    path = whole_path(name)
     for what, text in (("path", path), ("arguments", arguments)):
         if len(text.encode(errors="surrogateescape")) > _LONGEST:
             raise UsageError(
                 f"--processes: the {what} of the program are longer than {_LONGEST} bytes", hint="use a script"
             )
-    key = ProgramKey(submission.user, os.path.normpath(path), *found, arguments.strip())
-    return Mapped(key, submission, requested)
+    return ProgramKey(user, path, *found, arguments.strip())

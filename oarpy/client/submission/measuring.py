@@ -48,7 +48,7 @@ def measuring_job(
     """
     request = replace(parse_request("resource_id=1"), walltime=measurer.limit)
     filters = _filters(requested)
-    condition = _of_type(connection, node_type, kind)
+    condition = of_type(connection, node_type, kind)
     job = Submission(
         user=requested.user,
         groups=requested.groups,
@@ -57,7 +57,7 @@ def measuring_job(
         name=measurer.name,
         properties=join_conditions(requested.properties, *(filters if len(filters) == 1 else ()), condition),
         alternatives=(request,),
-        command=shlex.join(["oarrates", "--measure", _whole_path(measurer.script), *measurer.arguments]),
+        command=shlex.join(["oarrates", "--measure", whole_path(measurer.script), *measurer.arguments]),
         directory=requested.directory,
         stdout=f"OAR.{measurer.name}.%jobid%.stdout",
         stderr=f"OAR.{measurer.name}.%jobid%.stderr",
@@ -102,7 +102,7 @@ def require_program(option: str, name: str) -> None:
         )
 
 
-def _whole_path(script: str) -> str:
+def whole_path(script: str) -> str:
     """Return the path of a script; a name without a slash is looked for by the shell of the node."""
     return os.path.normpath(os.path.join(current().directory(), script)) if "/" in script else script
 
@@ -112,7 +112,7 @@ def _filters(submission: Submission) -> set[str]:
     return {group.filter for way in submission.alternatives for group in way.groups} or {""}
 
 
-def _of_type(connection: Connection, node_type: str, kind: str) -> str:
+def of_type(connection: Connection, node_type: str, kind: str) -> str:
     """Return the condition on resources that they are of this type."""
     text = not node_type or submissions.properties(connection)[node_type] == "text"
     return of_types(node_type, [kind if text else int(kind)])

@@ -201,7 +201,7 @@ def submit(
         if profiles:
             accepted = _after(accepted, [job for job, _ in profiles])
         if mapping is not None:
-            accepted = _after_measuring(session, accepted, mapping)
+            accepted = _after(accepted, measured_first(session, mapping))
         job_ids = store(session, accepted, message(accepted), kind)
         if mapping is not None:
             mapping.store(session.connection, job_ids[0], accepted.need.resources)
@@ -213,13 +213,13 @@ def submit(
     return replace(as_submitted(accepted, job_ids, unscheduled(session)), kind=kind)
 
 
-def _after_measuring(session: Session, accepted: Admitted, mapping: Mapped) -> Admitted:
-    """Store the jobs that measure what rates are missing; return the submission, which waits for them."""
+def measured_first(session: Session, mapping: Mapped) -> list[int]:
+    """Store the jobs that measure what rates are missing; return these, and those that measure already."""
     new, jobs = mapping.unmeasured(session.connection, session.configuration)
     for job, kind in _measuring(session, new):
-        rates.measure(session.connection, job, mapping.key, accepted.submission.sizes, kind)
+        rates.measure(session.connection, job, mapping.key, mapping.submission.sizes, kind)
         jobs.append(job)
-    return _after(accepted, jobs)
+    return jobs
 
 
 def _profiling(session: Session, accepted: Admitted) -> list[tuple[int, str]]:

@@ -19,6 +19,7 @@ from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
 from oarpy.grid.broker.coallocated.deadline_jobs import MODULE, CoallocatedJobs, usable
 from oarpy.grid.broker.coallocated.free_slots import SlotsFound
 from oarpy.grid.broker.coallocated.job_files import GridJobFile, live_file, live_files
+from oarpy.grid.broker.coallocated.mapped_programs import ProgramFound
 from oarpy.grid.broker.coallocated.metajobs import MetajobRules, Metajobs, PartsReady
 from oarpy.grid.broker.coallocated.named_jobs import NamedJobs
 from oarpy.grid.broker.coallocated.room_looks import RoomLooks, RoomsFound
@@ -101,7 +102,7 @@ class Claimer(BrokerModule):
         match name, result:
             case ("room", _), RoomsFound():
                 self._rooms_found(connection, result)
-            case ("slots", int(job)), SlotsFound():
+            case ("slots", int(job)), SlotsFound() | ProgramFound():
                 self._slots_found(connection, job, result)
             case ("offers", int(job)), OffersFound():
                 if file := live_file(connection, job):
@@ -128,7 +129,7 @@ class Claimer(BrokerModule):
                 with self._one_job(connection, job):
                     self._coallocated.room_found(connection, file, rooms, self._clock())
 
-    def _slots_found(self, connection: Connection, job: int, slots: SlotsFound) -> None:
+    def _slots_found(self, connection: Connection, job: int, slots: SlotsFound | ProgramFound) -> None:
         if file := live_file(connection, job):
             with self._one_job(connection, job):
                 self._metajobs.slots_found(connection, file, slots, self._clock())

@@ -22,6 +22,7 @@ from oarpy.grid.calls.parts import (
     FreeSlot,
     KnownPart,
     PreparedPart,
+    RatedType,
 )
 from oarpy.grid.calls.table import (
     Amend,
@@ -39,6 +40,7 @@ from oarpy.grid.calls.table import (
     Offers,
     Prepare,
     PrepareAll,
+    Rates,
     Slots,
     Waiting,
 )
@@ -74,6 +76,7 @@ ANSWERS: dict[type[Call[Any]], Any] = {
     Idle: int,
     Slots: list[FreeSlot],
     Offers: BagOffers,
+    Rates: list[RatedType],
     Waiting: list[KnownPart],
     Estimate: list[float | None],
     EstimateInTurn: list[float | None],

@@ -33,7 +33,15 @@ TaskNumbers = Annotated[tuple[Count, ...], Meta(min_length=1, max_length=100_000
 Shares = Annotated[tuple[Annotated[int, Meta(ge=1, le=100)], ...], Meta(min_length=1, max_length=100)]
 OfferName = Annotated[str, Meta(max_length=256, pattern=r"\A[!-~]*\Z")]
 
-Ability = Literal["claim", "reserve", "withdraw", "evict", "amend", "foresee", "offer"]
+ProgramPath = Annotated[str, Meta(min_length=1, max_length=1000, pattern=r"\A[^\x00-\x1f\x7f]*\Z")]
+ProgramArguments = Annotated[str, Meta(max_length=1000, pattern=r"\A[^\0]*\Z")]
+SizeName = Annotated[str, Meta(max_length=100, pattern=r"\A[A-Za-z0-9_.+-]+\Z")]
+SizeNames = Annotated[tuple[SizeName, ...], Meta(min_length=1, max_length=100)]
+NodeType = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\A[^\x00-\x1f\x7f]*\Z")]
+Iterations = Annotated[int, Meta(ge=1, le=100_000_000)]
+MapLines = Annotated[tuple[Line, ...], Meta(max_length=200_000)]
+
+Ability = Literal["claim", "reserve", "withdraw", "evict", "amend", "foresee", "offer", "rate"]
 
 PartKind = Literal["claim", "queued", "reserved", "withdrawn", "bag"]
 """The kinds of parts, each of which stands for a component on a cluster.
@@ -83,13 +91,39 @@ class BagPart(Struct, frozen=True, forbid_unknown_fields=True):
     strict: bool = True
 
 
+class ProgramFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """A program whose rates are measured, and its ``arguments``. Another ``size`` or ``date`` makes it another one."""
+
+    path: ProgramPath
+    size: Number
+    date: Annotated[int, Meta(ge=-(2**62), le=2**62)]
+    arguments: ProgramArguments = ""
+
+
+class ProcessesOfPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """The map of a program's processes, as far as a part has them: ``cores`` and what they run, by type of nodes.
+
+    ``processes`` and ``seconds``, the prediction, are those of the whole program. ``assigned`` has sizes, the heaviest
+    first, with their number and the seconds that one takes.
+    """
+
+    program: ProgramFile
+    processes: Count
+    iterations: Iterations
+    sizes: SizeNames
+    model: Name
+    seconds: Duration
+    cores: dict[NodeType, Count]
+    assigned: dict[NodeType, tuple[tuple[SizeName, Count, Duration], ...]]
+
+
 class GridPart(Struct, frozen=True, forbid_unknown_fields=True):
     """A part, by a ``name`` that is unique among all parts of the broker.
 
     ``begin`` is the date of a reservation, or the deadline of a claim; None for a part that starts when it can. For a
     ``withdrawn`` part the name alone counts: it is the queued part that is frozen. A reservation with ``patience`` has
     its processors from its date on, and begins when the broker says so. If it has not begun so many seconds after its
-    date, it ends.
+    date, it ends. ``map`` has the processes that its cores run.
     """
 
     name: Name
@@ -102,6 +136,7 @@ class GridPart(Struct, frozen=True, forbid_unknown_fields=True):
     environment: Annotated[dict[Variable, Text], Meta(max_length=1024)] = {}
     patience: Duration | UnsetType = UNSET
     bag: BagPart | UnsetType = UNSET
+    map: ProcessesOfPart | UnsetType = UNSET
 
 
 class PartOfTransaction(Struct, frozen=True, forbid_unknown_fields=True):
@@ -116,8 +151,8 @@ class ClusterAbilities:
     """The abilities of a cluster besides holding queued jobs. ``evict``: its owner lets some local jobs give way.
 
     ``amend``: give a reservation another place, keeping the old place meanwhile; ``foresee``: say when how many
-    processors are free; ``offer``: promise by when bags of tasks are done. Older clusters do not mention these three,
-    and lack them.
+    processors are free; ``offer``: promise by when bags of tasks are done; ``rate``: measure programs, and map their
+    processes. Older clusters do not mention these four, and lack them.
     """
 
     claim: bool = True
@@ -127,6 +162,7 @@ class ClusterAbilities:
     amend: bool = False
     foresee: bool = False
     offer: bool = False
+    rate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +190,28 @@ class FreeSlot:
 class PreparedPart:
     """A prepared part. ``job`` is the cluster's own id of it; ``hosts`` has the known hosts, one for each processor.
 
-    ``end`` is by when the tasks of a bag are done.
+    ``end`` is by when the tasks of a bag are done; ``map`` has lines ``host core size processes`` of a running part.
     """
 
     job: str
     hosts: tuple[str, ...] = ()
     end: float | None = None
+    map: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RatedType:
+    """A type of nodes: the iterations a second of a program's sizes on it, or the reason why there are none.
+
+    It has rates of all sizes, or of none. ``condition`` on resources says that they are of this type. ``measuring``: a
+    job measures the rates.
+    """
+
+    name: str
+    condition: str
+    rates: dict[str, float]
+    reason: str = ""
+    measuring: bool = False
 
 
 @dataclass(frozen=True, slots=True)

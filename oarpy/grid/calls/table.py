@@ -2,11 +2,11 @@
 
 A call has fields, the type of its answer, the ability that a cluster needs for it, and its effect::
 
-    question   looks: the cluster changes nothing   describe, idle, slots, offers, waiting, estimate,
+    question   looks: the cluster changes nothing   describe, idle, slots, offers, rates, waiting, estimate,
                                                     estimate_in_turn, evictable
                numbers events, else nothing         events
     change     done once for its key                prepare, prepare_all, amend, commit, abort, begin, cancel, evict,
-                                                    tell_completions
+                                                    tell_completions, measure
 
 A change on several clusters is two-phase: all prepare; the broker stores its decision; only then all commit. A new call
 is a class here, a place in :data:`AnyCall`, and a handler of each kind of cluster that can do it.
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from oarpy.grid.calls.parts import (
     Ability,
@@ -29,6 +29,7 @@ from oarpy.grid.calls.parts import (
     Copies,
     Count,
     EvictableJob,
+    Folder,
     FreeSlot,
     GridPart,
     Hosts,
@@ -36,13 +37,18 @@ from oarpy.grid.calls.parts import (
     KnownPart,
     Lifetime,
     Line,
+    MapLines,
     Name,
     Names,
     Number,
     PartOfTransaction,
     PartRequest,
     PreparedPart,
+    ProgramFile,
+    ProgramPath,
+    RatedType,
     Shares,
+    SizeNames,
 )
 from oarpy.model.errors import OarpyError
 
@@ -141,6 +147,15 @@ class Offers(Question[BagOffers], frozen=True, tag="offers"):
     shares: Shares = (10, 25, 50, 75, 100)
 
 
+class Rates(Question[Sequence[RatedType]], frozen=True, tag="rates"):
+    """Ask for the rates of a program's ``sizes`` on each type of nodes that a part with this ``request`` may have."""
+
+    ability = "rate"
+    request: PartRequest
+    program: ProgramFile
+    sizes: SizeNames
+
+
 class Waiting(Question[Sequence[KnownPart]], frozen=True, tag="waiting"):
     """Ask for the broker's committed parts that wait, in the order of joining."""
 
@@ -236,12 +251,28 @@ class Abort(Change[None], frozen=True, tag="abort"):
 class Begin(Change[PreparedPart], frozen=True, tag="begin"):
     """Let a part with patience begin, now that it holds its processors; the answer has its hosts when it runs.
 
-    ``hosts`` has the hosts of the other parts: with its own before them they are the hosts of the job.
+    ``hosts`` has the hosts of the other parts: with its own before them they are the hosts of the job. ``map`` has the
+    processes there, as these parts answered.
     """
 
     ability = "foresee"
     part: Name
     hosts: Hosts = ()
+    map: MapLines | UnsetType = UNSET
+
+
+class Measure(Change[None], frozen=True, tag="measure"):
+    """Measure what rates of a program are missing, by jobs of the user that ``request`` names, in ``directory``.
+
+    ``script`` is run as ``SCRIPT SIZE ITERATIONS``. Other fields are those of :class:`Rates`.
+    """
+
+    ability = "rate"
+    request: PartRequest
+    program: ProgramFile
+    sizes: SizeNames
+    script: ProgramPath
+    directory: Folder | None = None
 
 
 class Cancel(Change[bool], frozen=True, tag="cancel"):
@@ -276,6 +307,7 @@ AnyCall = (
     | Idle
     | Slots
     | Offers
+    | Rates
     | Waiting
     | Estimate
     | EstimateInTurn
@@ -287,6 +319,7 @@ AnyCall = (
     | Commit
     | Abort
     | Begin
+    | Measure
     | Cancel
     | Evict
     | TellCompletions

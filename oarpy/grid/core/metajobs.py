@@ -108,12 +108,16 @@ def bring_forward(state: BrokerState, event: EndedEarly, now: float) -> list[Act
 
 
 def _provider(cluster: GridCluster, steps: Steps) -> CoProvider[CountedHold]:
-    """Return a cluster with its free processors; its last step holds for ever."""
+    return CoProvider(cluster.name, cluster.speed, profile_of(steps))
+
+
+def profile_of(steps: Steps) -> Profile:
+    """Return free processors over time; the last step holds for ever."""
     profile = Profile(steps[-1][1], steps[0][0])
     for (begin, free), (end, _) in pairwise(steps):
         if free != profile.procs:
             profile.take(begin, end, profile.procs - free)
-    return CoProvider(cluster.name, cluster.speed, profile)
+    return profile
 
 
 SYSTEM = System(

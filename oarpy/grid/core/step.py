@@ -7,6 +7,8 @@
     reallocation   the instant of a pass, ECTs for it       AskEcts, WithdrawJobs, MoveJob, JoinQueue
     deadlines      a co-allocated job, the instant of a try TryAt, ClaimParts, MissJob
     metajobs       what is free for a parallel job          ReserveParts, AmendParts, RefuseJob
+    mapped         rates, and what is free for a program    ReserveMapped, AmendMapped, RefuseJob
+    programs       whose processes are mapped
     bags           offers for tasks of a bag                AwardTasks, RefuseBag
 
 A new system is a module with its events, actions and row, and a place here.
@@ -18,11 +20,18 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from oarpy.grid.core import bag_awards, deadlines, mapping, metajobs, reallocation
+from oarpy.grid.core import bag_awards, deadlines, mapped_programs, mapping, metajobs, reallocation
 from oarpy.grid.core.broker_state import BrokerState
 from oarpy.grid.core.exchanges import Action, Event, System, Take
 
-SYSTEMS = (mapping.SYSTEM, reallocation.SYSTEM, deadlines.SYSTEM, metajobs.SYSTEM, bag_awards.SYSTEM)
+SYSTEMS = (
+    mapping.SYSTEM,
+    reallocation.SYSTEM,
+    deadlines.SYSTEM,
+    metajobs.SYSTEM,
+    mapped_programs.SYSTEM,
+    bag_awards.SYSTEM,
+)
 
 
 def step(state: BrokerState, event: Event, now: float) -> list[Action]:

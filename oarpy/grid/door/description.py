@@ -13,6 +13,10 @@ def describe(context: CallContext, call: Describe) -> ClusterDescription:
     procs, clock = cluster_facts.processors(context.connection)
     door = context.configuration.door
     abilities = ClusterAbilities(
-        evict=door.evict != "none", amend=True, foresee=True, offer=context.configuration.scheduler.promises
+        evict=door.evict != "none",
+        amend=True,
+        foresee=True,
+        offer=context.configuration.scheduler.promises,
+        rate=context.configuration.gateway.calls,
     )
     return ClusterDescription(procs, door.speed, clock, abilities)

@@ -36,9 +36,11 @@ from oarpy.grid.calls.table import (
     Evict,
     Evictable,
     Idle,
+    Measure,
     Offers,
     Prepare,
     PrepareAll,
+    Rates,
     Slots,
     TellCompletions,
     Waiting,
@@ -54,6 +56,7 @@ from oarpy.grid.door.answers import (
     part_batches,
     part_events,
     parts,
+    program_rates,
 )
 from oarpy.grid.door.call_context import CallContext
 from oarpy.grid.door.description import describe
@@ -71,6 +74,8 @@ _ANSWERS: dict[type[Call[Any]], Callable[[CallContext, Any], Any]] = {
     Idle: idle_processors.idle,
     Slots: free_slots.slots,
     Offers: bag_offers.offers,
+    Rates: program_rates.rates,
+    Measure: program_rates.measure,
     Waiting: part_events.waiting,
     Estimate: estimates.estimate,
     EstimateInTurn: estimates.estimate_in_turn,

@@ -39,7 +39,8 @@ def _claimer(configuration: Configuration) -> Module:
 
     settings = configuration.grid
     times = ClaimTimes(kill_grace=settings.kill_grace)
-    rules = MetajobRules(settings.commit_lead, settings.threshold, settings.begin_time)
+    margin = configuration.processes.margin
+    rules = MetajobRules(settings.commit_lead, settings.threshold, settings.begin_time, settings.transfer, margin)
     tolerance = settings.clock_tolerance
     bags = BagRules(settings.coordination, settings.provider_lost)
     return Claimer(deadline_rules(settings), times, tolerance, _connections(settings), metajobs=rules, bags=bags)

@@ -9,11 +9,12 @@ from oarpy.client.session import Session
 from oarpy.model.errors import NotFound
 from oarpy.model.states import STARTABLE_PARTS, GridPartState
 from oarpy.store.database import Connection
-from oarpy.store.grid import bags, broker_jobs, broker_parts, metajobs
+from oarpy.store.grid import bags, broker_jobs, broker_parts, metajobs, programs
 from oarpy.store.grid.bags import GridBagRow, TaskRow
 from oarpy.store.grid.broker_jobs import GridComponentRow, GridJobRow
 from oarpy.store.grid.broker_parts import GridPartRow
 from oarpy.store.grid.metajobs import MetajobRow
+from oarpy.store.grid.programs import GridProgramRow
 
 _NOT_SHOWN = frozenset({GridPartState.ABORTING, GridPartState.GONE, GridPartState.DELETING})
 
@@ -30,6 +31,8 @@ class GridJobView:
     bag: GridBagRow | None = None
     tasks: tuple[TaskRow, ...] = ()
     """The request and the promise of a bag, and its tasks that clusters have or had."""
+    program: GridProgramRow | None = None
+    """The program of a metajob whose processes are mapped."""
 
     @property
     def clusters(self) -> tuple[str, ...]:
@@ -52,6 +55,7 @@ def views(connection: Connection, jobs: Sequence[GridJobRow]) -> list[GridJobVie
     ids = [job.id for job in jobs]
     components = broker_jobs.components(connection, ids)
     asking = metajobs.of_jobs(connection, [job.id for job in jobs if job.kind == "metajob"])
+    its_programs = programs.of_jobs(connection, list(asking))
     of_bags = bags.of_jobs(connection, [job.id for job in jobs if job.kind == "bag"])
     shown: dict[tuple[int, int], GridPartRow] = {}
     for part in broker_parts.of_jobs(connection, ids):
@@ -67,6 +71,7 @@ def views(connection: Connection, jobs: Sequence[GridJobRow]) -> list[GridJobVie
             asking.get(job.id),
             of_bags.get(job.id),
             tuple(bags.tasks_of(connection, job.id)) if job.id in of_bags else (),
+            its_programs.get(job.id),
         )
         for job in jobs
     ]

@@ -14,6 +14,7 @@ from oarpy.store.grid import metajobs, placing_tries, reallocation_passes
 from oarpy.store.grid.broker_parts import GridPartRow
 from oarpy.store.grid.metajobs import ShiftRow
 from oarpy.store.grid.placing_tries import GridTryRow
+from oarpy.store.grid.programs import GridProgramRow
 from oarpy.store.grid.reallocation_passes import GridMoveRow
 
 _WAITS = frozenset({GridPartState.WAITING, GridPartState.FREEZING, GridPartState.FROZEN})
@@ -42,6 +43,7 @@ class GridJobExplanation:
         lines += [f"  {_place(part)} {part.cluster}, as job {part.cluster_job} there" for part in waiting]
         if not self.view.clusters and job.ended is None and job.kind == "mapped":
             lines.append("  no cluster has taken it yet")
+        lines += _map_lines(self.view.program)
         request = self.view.metajob or self.view.bag
         answers = {} if request is None else request.told
         if self.view.bag is not None and self.view.bag.used_policy:
@@ -79,6 +81,17 @@ def standing(connection: Connection, view: GridJobView, ends: tuple[ExpectedEnd,
 def end_record(end: ExpectedEnd) -> dict[str, JsonValue]:
     """Return for programs when a job would end on a cluster."""
     return {"cluster": end.cluster, "end": end.end, "idle": end.idle, "error": end.error}
+
+
+def _map_lines(row: GridProgramRow | None) -> list[str]:
+    """Say where the processes of a program are, if they are mapped."""
+    if row is None or row.map is None:
+        return []
+    cores = (
+        f"{cluster}: " + ", ".join(f"{count} of type {kind}" for kind, count in kinds.items())
+        for cluster, kinds in row.map["cores"].items()
+    )
+    return [f"  its processes are mapped to cores: {'; '.join(cores)}. Predicted: {row.map['seconds']:.0f} s"]
 
 
 def _place(part: GridPartRow) -> str:

@@ -20,6 +20,7 @@ from oarpy.grid.submission.grid_options import (
     read_until,
     read_wait,
 )
+from oarpy.grid.submission.mapped_processes import MappedProcesses, read_processes
 from oarpy.grid.submission.named_parts import MOST_PARTS, NamedPart, read_parts
 from oarpy.model.durations import parse_duration
 from oarpy.model.errors import UsageError
@@ -37,6 +38,7 @@ from oarpy.model.submission_checks import (
     read_number,
     short,
 )
+from oarpy.processes.models import SHORTEST
 from oarpy.store.grid.bags import BagPolicy, NewGridBag
 from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
 from oarpy.store.grid.metajobs import NewMetajob, Operation
@@ -59,7 +61,13 @@ _NOT_IN_BAGS = (
     "overhead",
     "operation",
     "at_most",
+    "processes",
+    "iterations",
+    "sizes",
+    "model",
+    "rate",
 )
+_MAPPED = ("processes", "iterations", "sizes", "model", "rate")
 _SPELLED = {
     "start": "-s",
     "program": "-p",
@@ -74,6 +82,11 @@ _SPELLED = {
     "overhead": "--overhead",
     "operation": "--operation",
     "at_most": "--at-most",
+    "processes": "--processes",
+    "iterations": "--iterations",
+    "sizes": "--sizes",
+    "model": "--model",
+    "rate": "--rate",
     "until": "--until",
     "bag": "--bag",
     "policy": "--policy",
@@ -86,13 +99,15 @@ _SPELLED = {
 class GridDraft:
     """A grid job and its number of copies, more than one for an array.
 
-    ``metajob`` and ``bag`` are the further requests of jobs of these kinds.
+    ``metajob`` and ``bag`` are the further requests of jobs of these kinds, ``processes`` that of a metajob whose
+    processes are mapped.
     """
 
     job: NewGridJob
     copies: int = 1
     metajob: NewMetajob | None = None
     bag: NewGridBag | None = None
+    processes: MappedProcesses | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +140,7 @@ def draft(
     _refuse(options, ("policy", "strict"), "without --bag N")
     if options.parts is not None:
         return _spread(options, user, settings, now, operation)
+    _refuse(options, _MAPPED, "without --parts any")
     _refuse(options, ("overhead", "operation", "at_most", "until"), "without --parts any or --bag N")
     if options.resources:
         return _anywhere(options, user, settings, now)
@@ -199,6 +215,7 @@ def _spread(
         hint = "a number of one resource, such as core=6: clusters get parts of it"
         raise UsageError(f"'{short(str(request))}' cannot be shared out", hint=hint)
     procs, walltime = processors(request), request.walltime or _walltime(options, settings)
+    mapped = read_processes(options, request)
     if options.operation is not None and options.operation not in get_args(Operation):
         raise UsageError(f"--operation '{short(options.operation)}' is not known", hint="rigid, shift or remap")
     filter_ = "" if options.properties is None else condition(options.properties)
@@ -208,7 +225,7 @@ def _spread(
         operation if options.operation is None else cast(Operation, options.operation),
         0 if options.overhead is None else read_overhead(options.overhead),
         read_at_most(options.at_most),
-        None if options.until is None else read_until(options.until, now, walltime),
+        None if options.until is None else read_until(options.until, now, SHORTEST if mapped else walltime),
     )
     job = NewGridJob(
         user=user,
@@ -217,7 +234,7 @@ def _spread(
         walltime=walltime,
         components=(NewGridComponent(f"{metajob.unit}={procs}", procs, None, filter_, _types(options)),),
     )
-    return GridDraft(_with_common(job, options), metajob=metajob)
+    return GridDraft(_with_common(job, options), metajob=metajob, processes=mapped)
 
 
 def _bag(options: GridOptions, user: str, settings: SubmissionSettings, now: datetime, limits: BagLimits) -> GridDraft:

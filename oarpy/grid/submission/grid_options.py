@@ -40,6 +40,11 @@ class GridOptions:
     overhead: str | None = None
     operation: str | None = None
     at_most: tuple[str, ...] = ()
+    processes: str | None = None
+    iterations: str | None = None
+    sizes: str | None = None
+    model: str | None = None
+    rate: str | None = None
     until: str | None = None
     bag: str | None = None
     policy: str | None = None

@@ -9,10 +9,11 @@ from oarpy.client.pass_answers import place_to_wait, wait_for
 from oarpy.client.session import Session
 from oarpy.grid.submission.grid_draft import BagLimits, GridDraft, draft
 from oarpy.grid.submission.grid_options import GridOptions
+from oarpy.grid.submission.mapped_processes import program_to_map
 from oarpy.model.errors import AdmissionRefused, NotFound, Unreachable, UsageError
 from oarpy.model.states import FINAL_GRID_JOBS, GridJobState
 from oarpy.store.database import Connection
-from oarpy.store.grid import bags, broker_jobs, clusters, metajobs
+from oarpy.store.grid import bags, broker_jobs, clusters, metajobs, programs
 from oarpy.store.grid.broker_jobs import GridJobRow, NewGridJob
 from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.store.grid.metajobs import NewMetajob
@@ -79,6 +80,8 @@ def usable(job: NewGridJob, known: list[GridClusterRow]) -> list[GridClusterRow]
 def submit(session: Session, options: GridOptions) -> SubmittedGridJobs:
     """Store the requested jobs; errors as :func:`read_draft`, and when too many jobs of the user would wait."""
     drafted, _ = read_draft(session, options)
+    asked = drafted.processes
+    program = None if asked is None else program_to_map(session, asked, drafted.job.program)
     if session.user in session.configuration.submission.refused_users:
         raise AdmissionRefused(f"'{session.user}' submits no grid jobs", hint="submission.refused_users names it")
     with session.connection.transaction():
@@ -86,6 +89,8 @@ def submit(session: Session, options: GridOptions) -> SubmittedGridJobs:
         ids = broker_jobs.insert(session.connection, drafted.job, drafted.copies)
         if drafted.metajob is not None:
             metajobs.add(session.connection, ids[0], drafted.metajob)
+        if program is not None:
+            programs.add(session.connection, ids[0], program)
         if drafted.bag is not None:
             bags.add(session.connection, ids[0], drafted.bag)
     return SubmittedGridJobs(tuple(ids), waits=drafted.job.kind in ("named", "metajob", "bag"))

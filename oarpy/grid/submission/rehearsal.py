@@ -18,7 +18,7 @@ from oarpy.grid.submission.grid_draft import GridDraft
 from oarpy.grid.submission.grid_options import GridOptions
 from oarpy.grid.submission.grid_submission import read_draft
 from oarpy.grid.submission.spread_rehearsal import SpreadRehearsal, rehearse_spread
-from oarpy.model.errors import OarpyError
+from oarpy.model.errors import OarpyError, UsageError
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import clusters, door_sessions
 from oarpy.store.grid.broker_jobs import GridComponentRow, GridJobRow, NewGridComponent, NewGridJob
@@ -80,6 +80,8 @@ def rehearse(
 ) -> GridRehearsal | SpreadRehearsal | BagRehearsal:
     """Return the predicted result of a submission; errors as :func:`read_draft`."""
     drafted, rows = read_draft(session, options)
+    if drafted.processes is not None:
+        raise UsageError("--processes with --dry-run", hint="its rates are measured where it is submitted")
     if drafted.metajob is not None:
         opening = opening or clusters_of(session.configuration.grid.name)
         return rehearse_spread(session, drafted, drafted.metajob, opening, _MOST_AT_ONCE)

@@ -55,7 +55,7 @@ def specification(
     """Return the specification of a job for one of its nodes; ``confined``: it keeps to its processors there."""
     spec = launch.spec
     mine = _on(launch, node)
-    hosts = tuple(_hosts(launch.held))
+    hosts, its_map = tuple(_hosts(launch.held)), process_map(launch)
     return spec.replace(
         stdout=_named(spec.stdout, spec),
         stderr=_named(spec.stderr, spec),
@@ -72,7 +72,8 @@ def specification(
         keep=settings.interactive_patience if launch.kind == INTERACTIVE else 0.0,
         kept=read_types(launch.types).kept,
         gpus=_gpus(launch, mine),
-        process_map=_process_map(launch),
+        process_map=its_map,
+        grid_map=() if launch.part_map is None else (*its_map, *launch.part_map),
     )
 
 
@@ -105,7 +106,7 @@ def _amounts(launch: Launch) -> dict[str, str]:
     return values | ({_MPS: str(parts[0])} if parts else {})
 
 
-def _process_map(launch: Launch) -> tuple[str, ...]:
+def process_map(launch: Launch) -> tuple[str, ...]:
     """Return which processes each core has, hosts and cores in the order of the node file."""
     if launch.mapped is None:
         return ()

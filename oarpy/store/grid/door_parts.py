@@ -105,7 +105,7 @@ _COMMIT = """
         hosts = %(hosts)s
     WHERE (broker, transaction) = (%(broker)s, %(transaction)s) AND lapses_at IS NOT NULL
 """
-_NOTE_HOSTS = "UPDATE door_parts SET hosts = %s WHERE (broker, part) = (%s, %s)"
+_NOTE_HOSTS = "UPDATE door_parts SET hosts = %s, process_map = %s WHERE (broker, part) = (%s, %s)"
 # The hosts of resources that the job holds, or will hold: a host for each resource of type default.
 _HOSTS = """
     SELECT r.network_address FROM resources r JOIN (
@@ -355,9 +355,15 @@ def commit(connection: Connection, broker: str, transaction: str, begin: float |
     connection.execute(_SETTLE, ["Committed", broker, transaction, "Committed"])
 
 
-def note_hosts(connection: Connection, broker: str, row: DoorPartRow, others: Sequence[str]) -> None:
-    """Note the hosts of all parts of a grid job: the hosts of the part that is here, and ``others``."""
-    connection.execute(_NOTE_HOSTS, [[*hosts_of(connection, row.job), *others], broker, row.name])
+def note_hosts(
+    connection: Connection, broker: str, row: DoorPartRow, others: Sequence[str], process_map: Sequence[str] = ()
+) -> None:
+    """Note the hosts of all parts of a grid job: the hosts of the part that is here, and ``others``.
+
+    ``process_map`` has lines ``host core size processes`` of the others.
+    """
+    hosts = [*hosts_of(connection, row.job), *others]
+    connection.execute(_NOTE_HOSTS, [hosts, list(process_map), broker, row.name])
 
 
 def abort(connection: Connection, broker: str, transaction: str) -> None:

@@ -50,10 +50,10 @@ class Launch:
 
     ``submission`` is the id of its submission, with a number that changes whenever the row of the submission does.
     ``held`` has the properties of its resources. ``part_hosts`` is None unless the job is the part of a broker: then it
-    has the known hosts of all components. ``bag_tasks`` is the number of tasks in its bag, None if it is no task;
-    ``grid_task`` is its number over all clusters, None unless a broker has the bag.
-    ``without_gpu``: GPUs go to jobs that ask for them, and this job did not. ``kept_script`` is the digest of its
-    script.
+    has the known hosts of all components, and ``part_map`` the processes of those on other clusters. ``bag_tasks`` is
+    the number of tasks in its bag, None if it is no task; ``grid_task`` is its number over all clusters, None unless a
+    broker has the bag. ``without_gpu``: GPUs go to jobs that ask for them, and this job did not. ``kept_script`` is the
+    digest of its script.
     ``mapped`` has the places of its processes, if they are mapped.
     """
 
@@ -72,6 +72,7 @@ class Launch:
     without_gpu: bool = False
     kept_script: str | None = None
     mapped: HeldMap | None = None
+    part_map: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,7 @@ _LAUNCHES = f"""
                      FROM assigned_amounts m JOIN consumables c ON c.name = m.consumable
                      WHERE m.job_id = j.job_id AND upper_inf(m.during)), '[]') AS amounts,
            (SELECT p.hosts FROM door_parts p WHERE p.job_id = j.job_id AND p.kind <> 'bag') AS part_hosts,
+           (SELECT p.process_map FROM door_parts p WHERE p.job_id = j.job_id) AS part_map,
            CASE WHEN 'bag' = ANY(j.types)
                 THEN (SELECT p.tasks[j.array_index] FROM door_parts p
                       WHERE p.job_id = j.array_id AND p.kind = 'bag') END AS grid_task,

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from psycopg.sql import SQL, Identifier
+from psycopg.types.json import Jsonb
 
 from oarpy.store.database import Connection
 from oarpy.store.passes.snapshot_rows import matching
@@ -61,7 +62,7 @@ _FORGET_AGED = f"""
         WHERE m.live AND j.user_name = r.user_name AND {SAME_PROGRAM.format("m", "r")})
 """  # noqa: S608 - a condition of this file
 _KNOWN = f"""
-    SELECT node_type, size_name FROM application_rates
+    SELECT node_type, size_name, rate FROM application_rates
     WHERE {_OF_PROGRAM} AND measured_at >= now() - %(age)s * interval '1 second'
 """  # noqa: S608
 _MEASURED = f"""
@@ -86,6 +87,13 @@ _MAP_AGAIN = """
     SELECT copy.job_id, program, program_size, program_date, arguments, processes, iterations, sizes, model, cores,
         own_walltime
     FROM mapped_jobs m JOIN unnest(%s::bigint[], %s::bigint[]) AS copy (old, job_id) ON copy.old = m.job_id
+"""
+# The map of a part is that of its broker: no pass makes another one.
+_KEEP_MAP = """
+    INSERT INTO mapped_jobs (job_id, program, program_size, program_date, arguments, processes, iterations, sizes,
+        model, cores, own_walltime, live, seconds, walltime, node_property, node_types, assigned)
+    VALUES (%(job)s, %(program)s, %(size)s, %(date)s, %(arguments)s, %(processes)s, %(iterations)s, %(sizes)s,
+        %(model)s, %(cores)s, true, false, %(seconds)s, %(walltime)s, %(property)s, %(node_types)s, %(assigned)s)
 """
 _MEASURER = """
     SELECT w.job_id AS job, w.node_type, w.sizes, is_live(j.state) AS live, w.failure, j.message
@@ -171,12 +179,12 @@ def forget_aged(connection: Connection, age: int) -> None:
     connection.execute(_FORGET_AGED, {"age": age})
 
 
-def known(connection: Connection, key: ProgramKey, age: int) -> dict[str, set[str]]:
-    """Return the sizes with rates that are at most ``age`` seconds old, by type of nodes."""
-    sizes: dict[str, set[str]] = {}
-    for kind, size in connection.execute(_KNOWN, {**_values(key), "age": age}):
-        sizes.setdefault(kind, set()).add(size)
-    return sizes
+def known(connection: Connection, key: ProgramKey, age: int) -> dict[str, dict[str, float]]:
+    """Return the rates that are at most ``age`` seconds old, by type of nodes and size."""
+    rates: dict[str, dict[str, float]] = {}
+    for kind, size, rate in connection.execute(_KNOWN, {**_values(key), "age": age}):
+        rates.setdefault(kind, {})[size] = rate
+    return rates
 
 
 def measurements(connection: Connection, key: ProgramKey) -> list[Measurement]:
@@ -207,6 +215,12 @@ def map_again(connection: Connection, copies: Collection[tuple[int, int]]) -> No
     """Note the same of jobs that repeat others: (old job, new job)."""
     if copies:
         connection.execute(_MAP_AGAIN, [[old for old, _ in copies], [new for _, new in copies]])
+
+
+def keep_map(connection: Connection, job: int, key: ProgramKey, placed: Mapping[str, object]) -> None:
+    """Keep the map that a broker made for a job; ``placed`` has the other columns."""
+    in_json = {name: Jsonb(placed[name]) for name in ("node_types", "assigned")}
+    connection.execute(_KEEP_MAP, {**_values(key), **placed, **in_json, "job": job})
 
 
 def tell(connection: Connection, job: int, rates: Mapping[str, float]) -> None:

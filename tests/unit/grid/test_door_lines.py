@@ -18,6 +18,7 @@ from oarpy.grid.calls.parts import (
     PartRequest,
     PartStarted,
     PlanChanged,
+    ProgramFile,
 )
 from oarpy.grid.calls.table import (
     Abort,
@@ -33,9 +34,11 @@ from oarpy.grid.calls.table import (
     Evict,
     Evictable,
     Idle,
+    Measure,
     Offers,
     Prepare,
     PrepareAll,
+    Rates,
     Slots,
     TellCompletions,
     Waiting,
@@ -101,6 +104,8 @@ HELD_LINE = (
     f'{{"name":"7.1","kind":"claim","request":{ASKED_LINE},"program":"date","directory":"/home/ann","job_name":"n",'
     '"begin":5.0,"environment":{"A":"b"}}'
 )
+PROGRAM = ProgramFile("/p", 5, 9, "-q")
+PROGRAM_LINE = '{"path":"/p","size":5,"date":9,"arguments":"-q"}'
 LINES: list[tuple[AnyCall, str]] = [
     (Describe(key="k"), '"describe"'),
     (Idle(ASKED, 3.0, key="k"), f'"idle","request":{ASKED_LINE},"begin":3.0'),
@@ -108,6 +113,10 @@ LINES: list[tuple[AnyCall, str]] = [
     (
         Offers(ASKED, 5, 9.0, key="k"),
         f'"offers","request":{ASKED_LINE},"tasks":5,"end_by":9.0,"shares":[10,25,50,75,100]',
+    ),
+    (
+        Rates(ASKED, PROGRAM, ("a", "b"), key="k"),
+        f'"rates","request":{ASKED_LINE},"program":{PROGRAM_LINE},"sizes":["a","b"]',
     ),
     (Waiting(key="k"), '"waiting"'),
     (
@@ -129,6 +138,15 @@ LINES: list[tuple[AnyCall, str]] = [
     (Commit("t", 5.0, ["n1"], key="k"), '"commit","transaction":"t","begin":5.0,"hosts":["n1"]'),
     (Abort("t", key="k"), '"abort","transaction":"t"'),
     (Begin("7.1", ["n1"], key="k"), '"begin","part":"7.1","hosts":["n1"]'),
+    (
+        Begin("7.1", ["n1"], ("n1 0 a 2",), key="k"),
+        '"begin","part":"7.1","hosts":["n1"],"map":["n1 0 a 2"]',
+    ),
+    (
+        Measure(ASKED, PROGRAM, ("a",), "/r.sh", "/home/ann", key="k"),
+        f'"measure","request":{ASKED_LINE},"program":{PROGRAM_LINE},"sizes":["a"],"script":"/r.sh",'
+        '"directory":"/home/ann"',
+    ),
     (Cancel("7.1", "why", key="k"), '"cancel","part":"7.1","reason":"why"'),
     (
         TellCompletions([BagCompletion("7.1", 9.0, 2)], key="k"),
@@ -164,7 +182,7 @@ def test_every_call_has_a_line_and_is_answered_at_the_door() -> None:
     table = set(get_args(AnyCall))
     assert {type(call) for call, _ in LINES} == table
     assert set(session._ANSWERS) == table
-    assert table - set(ANSWERS) == {Commit, Abort, TellCompletions}
+    assert table - set(ANSWERS) == {Commit, Abort, Measure, TellCompletions}
 
 
 def changed(way: str, value: Any) -> dict[str, Any]:

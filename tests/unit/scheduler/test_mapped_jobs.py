@@ -10,8 +10,8 @@ import pytest
 from oarpy.model.plugins import PluginFailed
 from oarpy.model.reasons import NO_REASON
 from oarpy.model.request import Group, Level
+from oarpy.processes import models
 from oarpy.processes.mapping import ProcessMap, Program
-from oarpy.scheduler import mapped_jobs
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.fitting import Placed
 from oarpy.scheduler.mapped_jobs import FittedJobs, Fitter, MappedJob, MappedJobs
@@ -100,7 +100,7 @@ def test_a_job_that_finds_slower_nodes_each_time_is_placed_a_bounded_number_of_t
     job = MappedJob(Program(1, 100), "sync", rates, 1, None, 110)
     place, walltimes = placing(*(1 << number for number in range(1, 200)))
     _, found = MappedJobs({1: job}, platform.blocks("kind"), Fitter(10)).fitted(snapshot_of(waiting(1, 110)), place)
-    assert len(walltimes) <= 3 * mapped_jobs.ROUNDS
+    assert len(walltimes) <= 3 * models.ROUNDS
     assert walltimes[-1] >= 110 * (1 + len(walltimes) / 100)
     assert found.fits[1].walltime == walltimes[-1]
 
@@ -114,7 +114,7 @@ def test_a_failing_plug_in_is_told_and_the_usual_model_maps(monkeypatch: pytest.
     def plugin(_: str, name: str) -> Callable[..., ProcessMap]:
         raise PluginFailed(f"plug-in '{name}' raised")
 
-    monkeypatch.setattr(mapped_jobs, "plugin", plugin)
+    monkeypatch.setattr(models, "plugin", plugin)
     found, _ = fitted(replace(JOB, model="own"), FAST)
     assert (found.fits[1].walltime, found.faults) == (110, ("plug-in 'own' raised",))
 

@@ -15,11 +15,11 @@ from oarpy.store.grid.broker_jobs import GridComponentRow, GridJobRow, NewGridCo
 from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.store.grid.metajobs import MetajobRow, NewMetajob
 
-_HORIZON = 366 * 86_400.0
+HORIZON = 366 * 86_400.0
 """Seconds for which clusters are asked for free processors."""
 PATIENCE = 10.0
 """Seconds that a cluster has for its answer."""
-_LEFT = "it is not in use any more"
+LEFT = "it is not in use any more"
 _NEEDED = {"reserve": "it reserves nothing", "foresee": "it does not say when processors are free"}
 
 
@@ -37,7 +37,7 @@ class SlotsFound:
     def of(self, rows: Sequence[GridClusterRow]) -> SlotsFound:
         """Return the answers of these clusters: any other one was disabled since it was asked, and counts as silent."""
         names = {row.name for row in rows}
-        left = {name: _LEFT for name in self.free if name not in names}
+        left = {name: LEFT for name in self.free if name not in names}
         free = {name: steps for name, steps in self.free.items() if name not in left}
         return replace(self, free=free, words={**self.words, **left}, silent=self.silent or bool(left))
 
@@ -95,7 +95,7 @@ def look_for_slots(
     request, begin = part_request(job, component, metajob.unit, 1, length), floor(now)
     wanted = {row.name: own.get(row.name, ()) for row in rows if row.name not in left_out}
     calls = [
-        ClusterCall(name, Slots(request, begin, begin + _HORIZON, without), 2 * PATIENCE)
+        ClusterCall(name, Slots(request, begin, begin + HORIZON, without), 2 * PATIENCE)
         for name, without in wanted.items()
     ]
     answers = yield CallBatch(calls, PATIENCE)

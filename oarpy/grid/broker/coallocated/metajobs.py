@@ -18,6 +18,9 @@ Beginning, where there are several parts:
 3. Until its own part runs, a cluster may refuse. Then all clusters are asked again, for ``begin_time`` after the date
    at most.
 
+A job whose processes are mapped (``mapped_programs``) is placed by the rates of its program on types of nodes. Its
+parts ask for cores of these types, and have their processes.
+
 What is always true: a program that may have begun is not begun again, even if later answers ask for it.
 """
 
@@ -29,7 +32,8 @@ from dataclasses import dataclass, field, replace
 from math import ceil, inf
 from random import Random
 
-from msgspec import UNSET
+import structlog
+from msgspec import UNSET, structs
 
 from oarpy.grid.broker.acts import Act, Amend, Freeze, Hold, Prepared, Terms
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes, at_start
@@ -42,6 +46,14 @@ from oarpy.grid.broker.coallocated.free_slots import (
     part_request,
 )
 from oarpy.grid.broker.coallocated.job_files import GridJobFile
+from oarpy.grid.broker.coallocated.mapped_programs import (
+    PlacedParts,
+    ProgramFound,
+    look_for_program,
+    mapped_program,
+    noted_map,
+    placed_parts,
+)
 from oarpy.grid.broker.coallocated.moved_parts import MovedParts, holds_only_hosts
 from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation, Conversations
 from oarpy.grid.broker.decisions import DrivenCore
@@ -51,13 +63,23 @@ from oarpy.grid.calls.table import Begin, Describe
 from oarpy.grid.core.broker_state import BrokerState, GridCluster
 from oarpy.grid.core.coallocation.common_start import CommonPlace
 from oarpy.grid.core.exchanges import Action, Event
+from oarpy.grid.core.mapped_programs import (
+    AmendMapped,
+    MappedProgram,
+    ProgramEndedEarly,
+    ProgramSlotsTold,
+    ReserveMapped,
+)
 from oarpy.grid.core.metajobs import AmendParts, EndedEarly, ParallelJob, ReserveParts, SlotsTold
 from oarpy.model.states import GridJobState, GridPartState, GridTransactionState
 from oarpy.store.database import Connection
-from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, metajobs, transactions
+from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, metajobs, programs, transactions
 from oarpy.store.grid.broker_parts import GridPartRow
 from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.store.grid.metajobs import MetajobRow, NewShift, ShiftRow
+from oarpy.store.grid.programs import GridProgramRow
+
+log = structlog.get_logger()
 
 _TTL = 60.0
 """Seconds after which a cluster drops a reservation that was not committed."""
@@ -71,6 +93,10 @@ _PAUSE = (0.2, 1.0)
 """Seconds, random between these, after which clusters are asked again."""
 _AGAIN = 10.0
 """Seconds after which clusters that did not answer are asked again."""
+_MEASURED = 2.0
+"""Seconds after which clusters that measure rates are asked again."""
+_NO_RATES = "no type of nodes has rates of all its sizes"
+_UNMAPPED = f"{_NO_RATES}: it runs without a map"
 _HOSTS_ONLY = "exec sleep infinity"
 """The command of parts that hold hosts for the program of the first part."""
 _STARTER_OF_MPI = {"OMPI_MCA_plm_rsh_agent": "oargridsh"}
@@ -86,24 +112,30 @@ _LOOK, _TOLD = 0.25, 5.0
 class PartsReady:
     """The answers to the call to begin parts: the hosts of running parts, by part; ``all_run``: every part was ready.
 
-    ``program``: the call went to the part of the program alone.
+    ``program``: the call went to the part of the program alone. ``maps`` has lines ``host core size processes`` of
+    parts, as far as their processes are mapped.
     """
 
     hosts: Mapping[str, Sequence[str]]
     all_run: bool
     program: bool
+    maps: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class MetajobRules:
     """``lead``: seconds to the earliest start that is given; ``threshold``: seconds that a move must gain.
 
-    ``begin_time``: seconds after its start within which all parts of a job are to run.
+    ``begin_time``: seconds after its start within which all parts of a job are to run. For programs whose processes are
+    mapped, ``transfer``: seconds to pass on the result of a process between clusters; ``margin``: by how many percent a
+    walltime exceeds the prediction.
     """
 
     lead: float = 15.0
     threshold: float = 60.0
     begin_time: float = 60.0
+    transfer: float = 0.8
+    margin: int = 10
 
 
 @dataclass(slots=True)
@@ -115,7 +147,7 @@ class Metajobs:
     rules: MetajobRules
     tolerance: float
     chance: Random = field(default_factory=Random)
-    _places: dict[int, CommonPlace] = field(default_factory=dict)
+    _places: dict[int, PlacedParts] = field(default_factory=dict)
     """The planned places of transactions that are being prepared."""
     _next_look: dict[int, float] = field(default_factory=dict)
     _hinted: dict[int, GridJobFile] = field(default_factory=dict)
@@ -238,6 +270,7 @@ class Metajobs:
         broker_jobs.set_deadline(connection, file.job.id, shift.old_start)
         metajobs.note_place(connection, file.job.id, shift.old_start, shift.old_end, moved=True)
         metajobs.note_parts(connection, metajob, [shift.old_parts[row.cluster] for row in parts.old])
+        programs.take_back(connection, file.job.id)
         metajobs.take_back(connection, shift.transaction, reason)
 
     def _starts(self, connection: Connection, file: GridJobFile, now: float) -> float:
@@ -275,7 +308,8 @@ class Metajobs:
             metajobs.note_begun(connection, job)
             broker_parts.note_hosts(connection, ready.hosts)
             others = [host for hosts in ready.hosts.values() for host in hosts]
-            self.conversations.begin(("begin", job), _begin_program(rows[0], others))
+            lines = [line for its in ready.maps.values() for line in its]
+            self.conversations.begin(("begin", job), _begin_program(rows[0], others, lines))
 
     def _ends(self, connection: Connection, file: GridJobFile) -> None:
         """End the other parts when the program ends, and all parts when any other part dies.
@@ -325,10 +359,26 @@ class Metajobs:
     def _look(self, connection: Connection, file: GridJobFile, now: float) -> Conversation[object]:
         """Ask clusters for free processors for the job's parts."""
         metajob = metajobs.of_job(connection, file.job.id)
-        rows = usable(connection)
-        return look_for_slots(rows, file.job, file.components[0], metajob, {}, self.tolerance, now)
+        return self._asked(connection, file, metajob, usable(connection), {}, now)
 
-    def slots_found(self, connection: Connection, file: GridJobFile, slots: SlotsFound, now: float) -> None:
+    def _asked(
+        self,
+        connection: Connection,
+        file: GridJobFile,
+        metajob: MetajobRow,
+        rows: Sequence[GridClusterRow],
+        own: Mapping[str, Sequence[str]],
+        now: float,
+    ) -> Conversation[object]:
+        """Ask these clusters, also for rates if the job's processes are mapped. Its ``own`` parts count as free."""
+        job, component = file.job, file.components[0]
+        if (program := programs.live_of_job(connection, job.id)) is not None:
+            return look_for_program(rows, job, component, metajob, program, own, self.tolerance, now)
+        return look_for_slots(rows, job, component, metajob, own, self.tolerance, now)
+
+    def slots_found(
+        self, connection: Connection, file: GridJobFile, slots: SlotsFound | ProgramFound, now: float
+    ) -> None:
         """Place a job by the answers of clusters, or move it."""
         known = usable(connection)
         slots = slots.of(known)
@@ -338,11 +388,11 @@ class Metajobs:
         if file.job.state is not GridJobState.SUBMITTED or file.job.delete_asked is not None:
             return
         metajob = metajobs.of_job(connection, file.job.id)
-        job = parallel_job(connection, file, metajob, known)
-        (action,) = decide(connection, known, SlotsTold(job, slots.free, ceil(now + self.rules.lead)), now)
-        metajobs.note_look(connection, file.job.id, job.first, slots.words)
-        if isinstance(action, ReserveParts):
-            self._reserve(connection, file, metajob, action.place, now)
+        if isinstance(slots, ProgramFound) and not self._is_rated(connection, file, metajob, slots, now):
+            return
+        placed = self._placed(connection, file, metajob, slots, known, now)
+        if placed is not None:
+            self._reserve(connection, file, metajob, placed, now)
             return
         text = "; ".join(f"{name} {words}" for name, words in slots.words.items()) or "no cluster is in use"
         if slots.silent:
@@ -350,35 +400,92 @@ class Metajobs:
         else:
             self._end(connection, file, f"no room for {metajob.procs} processors: {text}"[:1000])
 
+    def _placed(
+        self,
+        connection: Connection,
+        file: GridJobFile,
+        metajob: MetajobRow,
+        slots: SlotsFound | ProgramFound,
+        known: Sequence[GridClusterRow],
+        now: float,
+    ) -> PlacedParts | None:
+        """Decide where a job goes; None without room."""
+        ready = ceil(now + self.rules.lead)
+        first = first_cluster(connection, file, metajob, known)
+        metajobs.note_look(connection, file.job.id, first, slots.words)
+        if isinstance(slots, SlotsFound):
+            job = ParallelJob(file.job.id, parallel_request(file.job.walltime, metajob), first)
+            (action,) = decide(connection, known, SlotsTold(job, slots.free, ready), now)
+            return PlacedParts(action.place) if isinstance(action, ReserveParts) else None
+        row = programs.of_jobs(connection, [file.job.id])[file.job.id]
+        (action,) = decide(
+            connection, known, ProgramSlotsTold(self._program(row, metajob, first), slots.told, ready), now
+        )
+        if not isinstance(action, ReserveMapped):
+            return None
+        if action.mapped.fault:
+            log.error("a map by the usual model", job=file.job.id, reason=action.mapped.fault)
+        return placed_parts(row, action.mapped, slots.conditions)
+
+    def _program(self, row: GridProgramRow, metajob: MetajobRow, first: str) -> MappedProgram:
+        """Return a program as the core knows it."""
+        return mapped_program(row, metajob, first, transfer=self.rules.transfer, margin=self.rules.margin)
+
+    def _is_rated(
+        self, connection: Connection, file: GridJobFile, metajob: MetajobRow, found: ProgramFound, now: float
+    ) -> bool:
+        """Tell whether a program can be placed by rates; if not, ask again later, or go on without a map, or end it."""
+        job = [file.job.id]
+        text = "; ".join(f"{name} {words}" for name, words in found.words.items()) or "no cluster is in use"
+        if found.measuring or (found.silent and not found.told):
+            metajobs.note_look(connection, file.job.id, metajob.first, found.words)
+            why = "its rates are measured first" if found.measuring else "no rates yet"
+            broker_jobs.note(connection, job, f"{why}: {text}"[:1000])
+            self._next_look[file.job.id] = now + (_MEASURED if found.measuring else _AGAIN)
+            return False
+        if found.told:
+            return True
+        metajobs.note_look(connection, file.job.id, metajob.first, found.words)
+        if programs.of_jobs(connection, job)[file.job.id].own_walltime:
+            programs.give_up(connection, file.job.id)
+            broker_jobs.note(connection, job, f"{_UNMAPPED}, with the walltime that its user gave: {text}"[:1000])
+            self._next_look[file.job.id] = now
+        else:
+            self._end(connection, file, f"{_NO_RATES}, and it was given no walltime: {text}"[:1000])
+        return False
+
     def _reserve(
-        self, connection: Connection, file: GridJobFile, metajob: MetajobRow, place: CommonPlace, now: float
+        self, connection: Connection, file: GridJobFile, metajob: MetajobRow, placed: PlacedParts, now: float
     ) -> None:
         """Begin to reserve its parts."""
+        place = placed.place
         broker_parts.set_aside(connection, [row.name for row in _going(file)])
         metajobs.make_room(connection, file.job.id, len(place.parts))
 
         def plan(transaction: str) -> list[Hold]:
-            parts = parts_of(file, metajob, place, transaction, self.rules.begin_time)
+            parts = parts_of(file, metajob, placed, transaction, self.rules.begin_time)
             return [Hold(file.job.id, number, cluster, part) for number, (cluster, part) in enumerate(parts)]
 
         terms = Terms(lambda: _TTL, place.start, rounds=2 if place.start - now >= _FAR else 1)
         number = self.transactions.begin(connection, "reserve", file.job.id, terms, plan)
-        self._places[number] = place
+        self._places[number] = placed
 
     def held(self, connection: Connection, file: GridJobFile, transaction: int, result: Prepared, now: float) -> None:
         """Decide for a job whose parts are all reserved; otherwise have it placed again, a few times."""
         if file.job.state is GridJobState.MAPPED:
             self._amended(connection, file, transaction, result)
             return
-        place = self._places.pop(transaction, None)
-        if place is None or not file.rows or file.rows[0].transaction != transaction:
+        placed = self._places.pop(transaction, None)
+        if placed is None or not file.rows or file.rows[0].transaction != transaction:
             return
+        place = placed.place
         metajob = metajobs.of_job(connection, file.job.id)
         note_prepared(connection, transaction, result)
         if not result.failure and transactions.decide(connection, transaction, place.start):
             broker_jobs.set_deadline(connection, file.job.id, place.start)
             metajobs.note_place(connection, file.job.id, place.start, place.end)
             metajobs.note_parts(connection, metajob, list(place.parts.values()))
+            _note_map(connection, file.job.id, placed)
             broker_jobs.move(connection, [file.job.id], GridJobState.MAPPED, _shared_names(result.parts.values()))
             return
         reason = result.failure or "a part was lost"
@@ -420,13 +527,13 @@ class Metajobs:
         """
         own: dict[str, Sequence[str]] = {row.cluster: [row.name] for row in _present(file)}
         rows = [row for row in usable(connection) if row.name in own or metajob.operation == "remap"]
-        return look_for_slots(rows, file.job, file.components[0], metajob, own, self.tolerance, now)
+        return self._asked(connection, file, metajob, rows, own, now)
 
     def _moved_by(
         self,
         connection: Connection,
         file: GridJobFile,
-        slots: SlotsFound,
+        slots: SlotsFound | ProgramFound,
         known: Sequence[GridClusterRow],
         now: float,
     ) -> None:
@@ -443,45 +550,58 @@ class Metajobs:
         )
         locked = broker_parts.lock(connection, [row.name for row in rows])
         waits = waits and all(row.state is GridPartState.WAITING and row.end_asked is None for row in locked)
-        if not (waits and where in slots.free and {row.cluster for row in rows} <= slots.free.keys() and metajob.end):
+        answered = (slots.free if isinstance(slots, SlotsFound) else slots.told).keys()
+        if not (waits and where in answered and {row.cluster for row in rows} <= answered and metajob.end):
             return
         parts = {row.cluster: component.procs for row, component in zip(rows, file.components, strict=True)}
-        place = CommonPlace(file.deadline, metajob.end, parts)
-        job = parallel_job(connection, file, metajob, known)
-        ready = ceil(now + self.rules.lead)
-        event = EndedEarly(where, job, place, metajob.operation, slots.free, ready, self.rules.threshold)
-        actions = decide(connection, known, event, now)
-        if actions and isinstance(actions[0], AmendParts):
-            self._amend(
-                connection,
-                file,
-                metajob,
-                actions[0].place,
-                NewShift(
-                    file.job.id,
-                    metajob.operation,
-                    where,
-                    place.start,
-                    place.end,
-                    parts,
-                    actions[0].place.start,
-                    actions[0].place.end,
-                    actions[0].place.parts,
-                ),
-            )
+        old = CommonPlace(file.deadline, metajob.end, parts)
+        if (moved := self._brought_forward(connection, file, metajob, slots, old, known, now)) is not None:
+            new = moved.place
+            before, after = (old.start, old.end, parts), (new.start, new.end, new.parts)
+            shift = NewShift(file.job.id, metajob.operation, where, *before, *after)
+            self._amend(connection, file, metajob, moved, shift)
+
+    def _brought_forward(
+        self,
+        connection: Connection,
+        file: GridJobFile,
+        metajob: MetajobRow,
+        slots: SlotsFound | ProgramFound,
+        old: CommonPlace,
+        known: Sequence[GridClusterRow],
+        now: float,
+    ) -> PlacedParts | None:
+        """Decide whether a job gets another place, and which."""
+        ready, where = ceil(now + self.rules.lead), self._looked_at[1]
+        first, threshold = first_cluster(connection, file, metajob, known), self.rules.threshold
+        if isinstance(slots, SlotsFound):
+            job = ParallelJob(file.job.id, parallel_request(file.job.walltime, metajob), first)
+            event = EndedEarly(where, job, old, metajob.operation, slots.free, ready, threshold)
+            actions = decide(connection, known, event, now)
+            return PlacedParts(actions[0].place) if actions and isinstance(actions[0], AmendParts) else None
+        row = programs.of_jobs(connection, [file.job.id])[file.job.id]
+        if (mapped := noted_map(row, old)) is None:
+            return None
+        program = self._program(row, metajob, first)
+        early = ProgramEndedEarly(where, program, mapped, metajob.operation, slots.told, ready, threshold)
+        actions = decide(connection, known, early, now)
+        if not actions or not isinstance(actions[0], AmendMapped):
+            return None
+        return placed_parts(row, actions[0].mapped, slots.conditions)
 
     def _amend(
-        self, connection: Connection, file: GridJobFile, metajob: MetajobRow, place: CommonPlace, shift: NewShift
+        self, connection: Connection, file: GridJobFile, metajob: MetajobRow, placed: PlacedParts, shift: NewShift
     ) -> None:
         """Begin to give its parts their new places.
 
         A part that goes elsewhere keeps its old place until the decision.
         """
+        place = placed.place
         metajobs.make_room(connection, file.job.id, len(place.parts))
         old = {row.cluster: row.name for row in _present(file)}
 
         def plan(transaction: str) -> list[Act]:
-            parts = parts_of(file, metajob, place, transaction, self.rules.begin_time)
+            parts = parts_of(file, metajob, placed, transaction, self.rules.begin_time)
             acts: list[Act] = [
                 Amend(file.job.id, number, cluster, old[cluster], part)
                 if cluster in old
@@ -494,13 +614,14 @@ class Metajobs:
 
         number = self.transactions.begin(connection, "amend", file.job.id, Terms(lambda: _TTL, place.start), plan)
         metajobs.begin_shift(connection, shift, number)
-        self._places[number] = place
+        self._places[number] = placed
 
     def _amended(self, connection: Connection, file: GridJobFile, transaction: int, result: Prepared) -> None:
         """Decide for a job whose new place is held by all its clusters; otherwise the job stays where it is."""
-        place = self._places.pop(transaction, None)
-        if place is None:
+        placed = self._places.pop(transaction, None)
+        if placed is None:
             return
+        place = placed.place
         metajob = metajobs.of_job(connection, file.job.id)
         shift = _shift(connection, file.job.id, transaction)
         note_prepared(connection, transaction, result)
@@ -512,6 +633,7 @@ class Metajobs:
         broker_jobs.set_deadline(connection, file.job.id, place.start)
         metajobs.note_place(connection, file.job.id, place.start, place.end, moved=True)
         metajobs.note_parts(connection, metajob, list(place.parts.values()))
+        _note_map(connection, file.job.id, placed)
         metajobs.settle_shift(connection, transaction, "moved")
         metajobs.note_room(connection, shift.idle_on)
 
@@ -546,15 +668,20 @@ def _shift(connection: Connection, job: int, transaction: int) -> ShiftRow:
     return next(shift for shift in metajobs.shifts_of(connection, [job]) if shift.transaction == transaction)
 
 
-def parallel_job(
+def _note_map(connection: Connection, job: int, placed: PlacedParts) -> None:
+    """Note the map that goes with a place, if there is one."""
+    if placed.noted is not None:
+        programs.note_map(connection, job, placed.noted)
+
+
+def first_cluster(
     connection: Connection, file: GridJobFile, metajob: MetajobRow, known: Sequence[GridClusterRow]
-) -> ParallelJob:
-    """Return a job as the core knows it: clusters take turns in being asked first, and a job keeps its first one."""
+) -> str:
+    """Return the cluster that is asked first: clusters take turns in being it, and a job keeps its first one."""
     names = [row.name for row in known]
-    first = metajob.first
-    if names and first not in names:
-        first = names[metajobs.count_before(connection, file.job.id) % len(names)]
-    return ParallelJob(file.job.id, parallel_request(file.job.walltime, metajob), first)
+    if not names or metajob.first in names:
+        return metajob.first
+    return names[metajobs.count_before(connection, file.job.id) % len(names)]
 
 
 def decide(connection: Connection, known: Sequence[GridClusterRow], event: Event, now: float) -> Sequence[Action]:
@@ -567,15 +694,16 @@ def decide(connection: Connection, known: Sequence[GridClusterRow], event: Event
 
 
 def parts_of(
-    file: GridJobFile, metajob: MetajobRow, place: CommonPlace, transaction: str, begin_time: float
+    file: GridJobFile, metajob: MetajobRow, placed: PlacedParts, transaction: str, begin_time: float
 ) -> list[tuple[str, GridPart]]:
     """Return the parts of a job by cluster, in order: the first one has the program."""
-    parts = []
+    parts, place = [], placed.place
     for number, (cluster, procs) in enumerate(place.parts.items()):
+        request = part_request(file.job, file.components[0], metajob.unit, procs, place.end - place.start)
         part = GridPart(
             part_name(file.job.id, number, transaction),
             "reserved",
-            part_request(file.job, file.components[0], metajob.unit, procs, place.end - place.start),
+            structs.replace(request, resources=placed.resources.get(cluster, request.resources)),
             _HOSTS_ONLY if number else file.job.program,
             file.job.directory,
             file.job.job_name,
@@ -586,6 +714,7 @@ def parts_of(
                 **(_STARTER_OF_MPI if len(place.parts) > 1 else {}),
             },
             UNSET if len(place.parts) == 1 else begin_time + _BROKERS_TURN,
+            map=placed.maps.get(cluster, UNSET),
         )
         parts.append((cluster, part))
     return parts
@@ -602,15 +731,19 @@ def _begin_hosts(rows: Sequence[GridPartRow]) -> Conversation[object]:
     """Begin all parts but the first at the same time, and see whether the cluster of the first part answers."""
     there, *answers = yield CallBatch([ClusterCall(rows[0].cluster, Describe()), *map(_begin, rows[1:])], PATIENCE)
     answered = zip(rows[1:], answers, strict=True)
-    ready = {row.name: answer.hosts for row, answer in answered if isinstance(answer, PreparedPart)}
-    return PartsReady(ready, len(ready) == len(answers) and isinstance(there, ClusterDescription), program=False)
+    begun = {row.name: answer for row, answer in answered if isinstance(answer, PreparedPart)}
+    ready = {name: answer.hosts for name, answer in begun.items()}
+    maps = {name: answer.map for name, answer in begun.items()}
+    all_run = len(ready) == len(answers) and isinstance(there, ClusterDescription)
+    return PartsReady(ready, all_run, program=False, maps=maps)
 
 
-def _begin_program(row: GridPartRow, others: Sequence[str]) -> Conversation[object]:
-    """Let the program begin; ``others`` are the hosts of the other parts."""
-    (answer,) = yield CallBatch([_begin(row, others)], PATIENCE)
+def _begin_program(row: GridPartRow, others: Sequence[str], lines: Sequence[str]) -> Conversation[object]:
+    """Let the program begin; ``others`` are the hosts of the other parts, ``lines`` their processes."""
+    (answer,) = yield CallBatch([_begin(row, others, lines)], PATIENCE)
     return PartsReady({}, isinstance(answer, PreparedPart), program=True)
 
 
-def _begin(row: GridPartRow, others: Sequence[str] = ()) -> ClusterCall:
-    return ClusterCall(row.cluster, Begin(row.name, tuple(others), key=f"{row.name}:begin"), 2 * PATIENCE)
+def _begin(row: GridPartRow, others: Sequence[str] = (), lines: Sequence[str] = ()) -> ClusterCall:
+    call = Begin(row.name, tuple(others), tuple(lines) if lines else UNSET, key=f"{row.name}:begin")
+    return ClusterCall(row.cluster, call, 2 * PATIENCE)

@@ -40,6 +40,8 @@ from oarpy.grid.calls.parts import (
     PartTaskOver,
     PlanChanged,
     PreparedPart,
+    ProcessesOfPart,
+    RatedType,
 )
 from oarpy.grid.calls.table import (
     Abort,
@@ -58,9 +60,11 @@ from oarpy.grid.calls.table import (
     Evict,
     Evictable,
     Idle,
+    Measure,
     Offers,
     Prepare,
     PrepareAll,
+    Rates,
     Slots,
     TellCompletions,
     Waiting,
@@ -69,11 +73,13 @@ from oarpy.grid.calls.table import (
 )
 from oarpy.grid.clusters.virtual.bags import VirtualBags
 from oarpy.grid.clusters.virtual.machine import CountedMachine, MachineJob, MachinePolicy, QueuePlan
+from oarpy.processes.dealing import Share, map_lines
 
 _HINT_INTERVAL = 10.0
 """Seconds between two hints to a part that processors are idle."""
 _CLEARED = 60.0
 """Seconds for which processors of evicted jobs are kept for a part."""
+_ABLE = ClusterAbilities(evict=True, amend=True, foresee=True, offer=True, rate=True)
 
 
 class VirtualClock:
@@ -181,7 +187,9 @@ class SimulatedCluster:
         self._clock = clock
         self._sleep = sleep
         self._runs = runs
-        self._facts = (procs, speed, abilities or ClusterAbilities(evict=True, amend=True, foresee=True, offer=True))
+        self._facts = (procs, speed, abilities or _ABLE)
+        self.rated: tuple[RatedType, ...] = ()
+        self._maps: dict[str, ProcessesOfPart] = {}
         self._lock = RLock()
         self._machine = CountedMachine(procs, policy, clock())
         self._machine.on_start = self._started
@@ -260,6 +268,13 @@ class SimulatedCluster:
     def _offers(self, call: Offers) -> BagOffers:
         return self._bags.offers(call)
 
+    def _rates(self, call: Rates) -> list[RatedType]:
+        """Return the rates that were given; all nodes are of one type."""
+        return list(self.rated)
+
+    def _measure(self, call: Measure) -> None:
+        """Do nothing: rates are given."""
+
     def _tell_completions(self, call: TellCompletions) -> None:
         self._bags.note_completions(call)
 
@@ -306,7 +321,16 @@ class SimulatedCluster:
         if job.patience is not None:
             job.patience, job.walltime = None, max(job.walltime - (now - (job.begin or now)), 1)
             self._machine.start(job)
-        return PreparedPart(str(job.number), tuple(f"{self.name}-{number}" for number in job.processors))
+        hosts = tuple(f"{self.name}-{number}" for number in job.processors)
+        return PreparedPart(str(job.number), hosts, map=self._map_lines(job.name, hosts))
+
+    def _map_lines(self, part: str, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        """Return which processes the cores of a part run, the cores of a type one after the other."""
+        if (placed := self._maps.get(part)) is None:
+            return ()
+        kinds = [kind for kind, count in placed.cores.items() for _ in range(count)]
+        shares = {kind: [Share(*share) for share in its] for kind, its in placed.assigned.items()}
+        return tuple(map_lines(shares, list(zip(hosts, kinds, strict=True)), in_stages=placed.model != "async"))
 
     def _cancel(self, call: Cancel) -> bool:
         if job := self._parts.get(call.part):
@@ -520,6 +544,8 @@ class SimulatedCluster:
         if part.kind == "claim":
             machine.take_processors(job)
         self._parts[part.name] = job
+        if part.map is not UNSET:
+            self._maps[part.name] = part.map
         return job
 
     def _check(self, part: GridPart) -> None:
@@ -607,6 +633,8 @@ _HANDLERS: dict[type[Call[Any]], Callable[[SimulatedCluster, Any], Any]] = {
     Idle: SimulatedCluster._idle,
     Slots: SimulatedCluster._slots,
     Offers: SimulatedCluster._offers,
+    Rates: SimulatedCluster._rates,
+    Measure: SimulatedCluster._measure,
     Waiting: SimulatedCluster._waiting,
     Estimate: SimulatedCluster._estimate,
     EstimateInTurn: SimulatedCluster._estimate_in_turn,

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from oarpy.grid.calls.parts import PreparedPart
 from oarpy.grid.calls.table import Abort, Amend, Begin, CallRefused, Cancel, Commit, Prepare
-from oarpy.grid.door.answers import bag_parts, part_submission
+from oarpy.grid.door.answers import bag_parts, part_submission, program_rates
 from oarpy.grid.door.call_context import CallContext
 from oarpy.model.errors import Unreachable
 from oarpy.model.states import JobState
@@ -72,6 +72,8 @@ def _make(context: CallContext, call: Prepare | Amend, instead_of: int | None = 
     if part.begin is not None:
         lapses = None if part.patience is UNSET else part.begin + part.patience
         launch_gates.put(connection, job, part.begin, walltime, lapses)
+    if part.map is not UNSET:
+        program_rates.keep_map(context, job, part.map, walltime)
     return PreparedPart(str(job))
 
 
@@ -153,13 +155,14 @@ def begin(context: CallContext, call: Begin) -> PreparedPart:
     if row.job_state in (JobState.WAITING, JobState.HOLD):
         raise CallRefused(f"part '{row.name}' does not hold its processors yet", hint="ask again")
     if call.hosts:
-        door_parts.note_hosts(context.connection, context.broker, row, call.hosts)
+        lines = () if call.map is UNSET else call.map
+        door_parts.note_hosts(context.connection, context.broker, row, call.hosts, lines)
     launch_gates.begin(context.connection, row.job)
     return PreparedPart(str(row.job))
 
 
 def begun(context: CallContext, call: Begin, begins: PreparedPart) -> PreparedPart:
-    """Wait, after the transaction of :func:`begin`, until the part runs; return its hosts.
+    """Wait, after the transaction of :func:`begin`, until the part runs; return its hosts and its processes.
 
     Raises :class:`CallRefused` when it does not yet, or could not.
     """
@@ -168,11 +171,12 @@ def begun(context: CallContext, call: Begin, begins: PreparedPart) -> PreparedPa
     with context.connection.transaction():
         row = _known(context, call.part)
         hosts = door_parts.hosts_of(context.connection, row.job)
+        lines = program_rates.map_of(context.connection, row.job)
     if not row.live:
         raise CallRefused(f"part '{row.name}' is over: {row.message}", hint="its events say how it ended")
     if row.job_state not in _BEGUN:
         raise CallRefused(f"part '{row.name}' does not run: it is {row.job_state}", hint="ask again")
-    return PreparedPart(begins.job, tuple(hosts))
+    return PreparedPart(begins.job, tuple(hosts), map=lines)
 
 
 def cancel(context: CallContext, call: Cancel) -> bool | None:

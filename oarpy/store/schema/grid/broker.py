@@ -150,6 +150,30 @@ grid_metajobs = table(
     rule("grid_metajobs_promise", "(promised_start IS NULL) = (promised_end IS NULL)"),
 )
 
+grid_programs = table(
+    "grid_programs",
+    "programs of metajobs whose processes are mapped over types of nodes, and the map that goes with the place of each",
+    column("job", BigInteger, "the job", ForeignKey(grid_metajobs.c.job, ondelete="CASCADE"), key=True),
+    column("program", Text, "path of the program, or its name", check="octet_length(program) BETWEEN 1 AND 1000"),
+    column("program_size", BigInteger, "its size in bytes", check="program_size >= 0"),
+    column("program_date", BigInteger, "when it was changed, in epoch seconds"),
+    column("arguments", Text, "what follows it in the command", check="octet_length(arguments) <= 1000"),
+    column("script", Text, "script by which clusters measure its rates", check="script <> ''"),
+    column("processes", Integer, "how many processes it has", check="processes > 0"),
+    column("iterations", BigInteger, "iterations of each process", check="iterations > 0"),
+    column("sizes", ARRAY(Text), "sizes of its processes", check="sizes <> '{}'"),
+    column("model", Text, "sync, async, or the name of a plug-in", check="model <> ''"),
+    column("own_walltime", Boolean, "its user gave a walltime, with which it runs if there are no rates"),
+    column("live", Boolean, "its processes are mapped; false: it runs without a map", default=True),
+    column(
+        "map",
+        JSONB,
+        "predicted seconds, and by cluster and type of nodes the cores and what they run; NULL: no place yet",
+        optional=True,
+    ),
+    column("map_before", JSONB, "the same of its place before; NULL: it has not moved", optional=True),
+)
+
 grid_components = table(
     "grid_components",
     "the components of grid jobs",

@@ -91,6 +91,7 @@ door_parts = table(
     column("offer", Text, "of a bag: the offer that it takes up; empty: none", default=""),
     column("completion", INSTANT, "of a bag: when it is done over all clusters, as its broker told", optional=True),
     column("completion_version", Integer, "number of that message", default=0, check="completion_version >= 0"),
+    column("process_map", ARRAY(Text), "processes of components on other clusters, as the broker told", default="{}"),
     rule("door_parts_tasks_of_bag", "(tasks = '{}') = (kind <> 'bag')"),
     rule("door_parts_reserved_instead", "(instead_of IS NULL) OR (kind = 'reserved')"),
     rule("door_parts_lapse_undecided", "(lapses_at IS NOT NULL) = (state IN ('Prepared', 'Frozen'))"),

@@ -66,6 +66,11 @@ def map_file(state: StateDir, key: str) -> str:
     return f"{state.files}/{key}.map"
 
 
+def grid_map_file(state: StateDir, key: str) -> str:
+    """Return where the same is, over all clusters of a job on several."""
+    return f"{state.files}/{key}.gridmap"
+
+
 def script_file(state: StateDir, key: str) -> str:
     """Return where the script of a job is, as it was submitted."""
     return f"{state.files}/{key}.script"
@@ -87,7 +92,8 @@ def write_files(state: StateDir, key: str, spec: JobSpec, account: Account, *, r
         (properties_file(state, key), spec.resources),
         (key_file(state, key), spec.private_key.splitlines()),
         (grid_file(state, key), spec.grid_hosts),
-        (map_file(state, key), _processes(spec)),
+        (map_file(state, key), _processes(spec.process_map, spec.iterations)),
+        (grid_map_file(state, key), _processes(spec.grid_map, spec.iterations)),
     )
     for path, lines in contents:
         if not lines:
@@ -100,13 +106,13 @@ def write_files(state: StateDir, key: str, spec: JobSpec, account: Account, *, r
             _replace(path, text, account)
 
 
-def _processes(spec: JobSpec) -> list[str]:
+def _processes(process_map: Sequence[str], iterations: int) -> list[str]:
     """Return a line ``process size host core iterations`` for each process, numbered from 0."""
     lines: list[str] = []
-    for line in spec.process_map:
+    for line in process_map:
         host, core, size, count = line.split(" ")
         lines += (
-            f"{number} {size} {host} {core} {spec.iterations}" for number in range(len(lines), len(lines) + int(count))
+            f"{number} {size} {host} {core} {iterations}" for number in range(len(lines), len(lines) + int(count))
         )
     return lines
 
@@ -160,6 +166,7 @@ def remove_files(state: StateDir, key: str) -> None:
         key_file(state, key),
         grid_file(state, key),
         map_file(state, key),
+        grid_map_file(state, key),
         script_file(state, key),
         *notes,
     ):
@@ -223,12 +230,14 @@ def job_environment(
     environment.pop("OAR_JOB_KEY_FILE", None)
     if spec.private_key:
         environment["OAR_JOB_KEY_FILE"] = key_file(state, key)
-    environment.pop("OAR_GRID_NODEFILE", None)
-    if spec.grid_hosts:
-        environment["OAR_GRID_NODEFILE"] = grid_file(state, key)
-    environment.pop("OAR_MAPFILE", None)
-    if spec.process_map:
-        environment["OAR_MAPFILE"] = map_file(state, key)
+    for name, lines, path in (
+        ("OAR_GRID_NODEFILE", spec.grid_hosts, grid_file),
+        ("OAR_MAPFILE", spec.process_map, map_file),
+        ("OAR_GRID_MAPFILE", spec.grid_map, grid_map_file),
+    ):
+        environment.pop(name, None)
+        if lines:
+            environment[name] = path(state, key)
     for name, value in _defaults(state, key, spec).items():
         environment.setdefault(name, value)
     environment.update(seen)

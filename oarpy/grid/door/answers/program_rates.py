@@ -1,0 +1,97 @@
+"""Rates of programs for brokers: what was measured here, by jobs of the local user; and the maps of parts.
+
+A broker names a program by the facts that it has where it was submitted. Rates are kept, aged and forgotten as those of
+``oarsub --processes``, whose jobs use them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oarpy.client.submission.feasibility import KnownNeeds
+from oarpy.client.submission.mapped import Mapped
+from oarpy.client.submission.measuring import node_types, of_type
+from oarpy.client.submission.submission import measured_first
+from oarpy.grid.calls.parts import ProcessesOfPart, ProgramFile, RatedType
+from oarpy.grid.calls.table import CallRefused, Measure, Rates
+from oarpy.grid.door import grants
+from oarpy.grid.door.answers import part_submission
+from oarpy.grid.door.call_context import CallContext
+from oarpy.model.states import JobState
+from oarpy.modules.launcher.specifications import process_map
+from oarpy.store.database import Connection
+from oarpy.store.jobs import execution
+from oarpy.store.jobs import rates as stored_rates
+from oarpy.store.jobs.rates import Measurement, ProgramKey
+
+
+def measure(context: CallContext, call: Measure) -> None:
+    """Answer ``measure``. Raises as ``oarsub``."""
+    if not context.configuration.gateway.calls:
+        raise CallRefused("jobs here cannot tell what they measure (gateway.calls)", hint="ask another cluster")
+    with grants.acting(context, call.request.user) as (grant, session):
+        admitted = part_submission.measuring(session, call)
+        grants.check(grant, KnownNeeds(session), admitted.submission)
+        sizes = {"sizes": call.sizes, "rate": call.script}
+        key = _key(session.user, call.program)
+        mapping = Mapped(key, admitted.submission.changed(**sizes), admitted.requested.changed(**sizes))
+        measured_first(session, mapping)
+
+
+def rates(context: CallContext, call: Rates) -> list[RatedType]:
+    """Answer ``rates``, for the types of nodes in the order of their names. Raises as ``oarsub``."""
+    admitted = part_submission.ask(context, call.request)
+    connection, settings = context.connection, context.configuration
+    with grants.acting(context, call.request.user) as (_, session):
+        key = _key(session.user, call.program)
+    known = stored_rates.known(connection, key, settings.processes.rate_age)
+    measurements = {
+        measurement.node_type: measurement
+        for measurement in stored_rates.measurements(connection, key)
+        if set(call.sizes) <= set(measurement.sizes)
+    }
+    node_type = settings.scheduler.node_type
+    return [
+        _rated(kind, of_type(connection, node_type, kind), known.get(kind, {}), call.sizes, measurements.get(kind))
+        for kind in node_types(connection, node_type, admitted.submission)
+    ]
+
+
+def _rated(
+    kind: str, condition: str, known: Mapping[str, float], sizes: tuple[str, ...], measured: Measurement | None
+) -> RatedType:
+    if known.keys() >= set(sizes):
+        return RatedType(kind, condition, {size: known[size] for size in sizes})
+    if measured is None:
+        return RatedType(kind, condition, {}, "there is no rate of its program")
+    if measured.live:
+        return RatedType(kind, condition, {}, f"job {measured.job} measures its rate", measuring=True)
+    failure = measured.failure or "it ended before it had one"
+    return RatedType(kind, condition, {}, f"no rate, as job {measured.job} tells: {failure}")
+
+
+def keep_map(context: CallContext, job: int, placed: ProcessesOfPart, walltime: int) -> None:
+    """Keep the map that a broker made for a part."""
+    columns = {
+        "processes": placed.processes,
+        "iterations": placed.iterations,
+        "sizes": list(placed.sizes),
+        "model": placed.model,
+        "cores": sum(placed.cores.values()),
+        "seconds": placed.seconds,
+        "walltime": walltime,
+        "property": context.configuration.scheduler.node_type,
+        "node_types": placed.cores,
+        "assigned": placed.assigned,
+    }
+    stored_rates.keep_map(context.connection, job, _key("", placed.program), columns)
+
+
+def map_of(connection: Connection, job: int) -> tuple[str, ...]:
+    """Return lines ``host core size processes`` of a part that runs; none if its program is not mapped."""
+    launches = execution.launches(connection, [job], JobState.RUNNING)
+    return process_map(launches[0]) if launches else ()
+
+
+def _key(user: str, program: ProgramFile) -> ProgramKey:
+    return ProgramKey(user, program.path, program.size, program.date, program.arguments)
