@@ -128,6 +128,27 @@ def test_it_waits_until_its_rates_are_measured(rounds: ClaimRounds) -> None:
     assert its_map(rounds, job)["cores"] == {"north": {"fast": 4}}
 
 
+def test_it_does_not_wait_for_ever_for_rates_if_other_types_have_some(rounds: ClaimRounds) -> None:
+    rounds.clusters["north"].rated = (UNRATED,)
+    job = rounds.mapped(4)
+    rounds.until(290)
+    assert rounds.job(job).state is GridJobState.SUBMITTED
+    rounds.until(303)
+    assert rounds.job(job).state is GridJobState.MAPPED
+    assert its_map(rounds, job)["cores"] == {"south": {"slow": 4}}
+
+
+def test_a_cluster_that_is_to_give_nothing_is_not_asked(
+    rounds: ClaimRounds, asked: list[tuple[str, Call[Any]]]
+) -> None:
+    rounds.clusters["north"].rated = (UNRATED,)
+    job = rounds.mapped(4, at_most={"north": 0})
+    rounds.until(1)
+    assert rounds.job(job).state is GridJobState.MAPPED
+    assert [name for name, _ in of_kind(asked, Measure)] == ["south"]
+    assert metajobs.of_job(rounds.connection, job).told["north"] == "it is to give nothing (--at-most)"
+
+
 def test_a_type_without_rates_and_a_cluster_that_measures_none_are_left_out(
     rounds: ClaimRounds, connection: Connection
 ) -> None:

@@ -27,6 +27,8 @@ from oarpy.store.grid.programs import GridProgramRow
 
 UNIT = "/core"
 """What such a job asks for."""
+_AWAITED = 300.0
+"""Seconds after the submission for which rates that are being measured are awaited, if other types have some."""
 _UNABLE = "it measures no rates of programs"
 
 
@@ -101,7 +103,7 @@ def look_for_program(
 
     A program without a place is measured first where it has no rates. Its ``own`` parts count as free.
     """
-    words = {row.name: reason for row in rows if (reason := _objection(row, job.user, tolerance))}
+    words = {row.name: reason for row in rows if (reason := _objection(row, job.user, metajob, tolerance))}
     silent = "it was not heard yet" in words.values()
     asking = _Asking(part_request(job, component, metajob.unit, 1, SHORTEST), program, job)
     names = [row.name for row in rows if row.name not in words]
@@ -119,7 +121,7 @@ def look_for_program(
         else:
             words[name] = str(answer)
             silent = silent or isinstance(answer, ClusterSilent)
-    measuring = not own and any(one.measuring for its in types.values() for one in its)
+    measuring = not own and _is_awaited([one for its in types.values() for one in its], now - job.submitted)
     rated = [] if measuring else [(name, one) for name, its in types.items() for one in its if one.rates]
     slots = yield CallBatch([_slots(asking.request, name, one, own, now) for name, one in rated], PATIENCE)
     told: dict[str, dict[str, TypeTold]] = {}
@@ -136,8 +138,16 @@ def look_for_program(
     return ProgramFound(told, conditions, words, measuring, silent)
 
 
-def _objection(row: GridClusterRow, user: str, tolerance: float) -> str:
+def _is_awaited(types: Sequence[RatedType], waited: float) -> bool:
+    """Tell whether rates that are being measured are awaited: not for ever, once other types have some."""
+    measuring = any(one.measuring for one in types)
+    return measuring and (waited < _AWAITED or not any(one.rates for one in types))
+
+
+def _objection(row: GridClusterRow, user: str, metajob: MetajobRow, tolerance: float) -> str:
     """Say why a cluster is not asked; empty if it is."""
+    if metajob.at_most.get(row.name) == 0:
+        return "it is to give nothing (--at-most)"
     return objection(row, user, tolerance) or ("" if "rate" in row.abilities else _UNABLE)
 
 
