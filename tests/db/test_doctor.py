@@ -58,7 +58,7 @@ def patient(
 ) -> Iterator[Patient]:
     installation.upgrade(dsn)
     with ExitStack() as stack:
-        for name in MODULES:
+        for name in (*MODULES, "recurrence"):
             led = stack.enter_context(connect(dsn, name))
             assert notifications.try_lead(led, name)
         made = Patient(shell, dsn, Path(cluster_environment["OARPY_CONFIG"]))
