@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from oarpy.frontend.ranks.links import packed
 from oarpy.local_cluster.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
 from research.benchmarks.server_processes import is_running
 
@@ -244,3 +245,51 @@ def test_in_the_script_of_a_job(cluster: Sandbox) -> None:
     cluster.wait_for([found], ["Terminated"], DEADLINE)
     lines = Path(cluster.directory, "work", "out").read_text().splitlines()
     assert sorted(lines) == sorted(["n1.0: said by 0", "n1.1: said by 1", f"n1.0: {cluster.directory}/work"])
+
+
+_INTRUDER = """
+import socket, sys
+connection = socket.socket(socket.AF_UNIX)
+connection.connect(b"\\0" + bytes.fromhex(sys.argv[1]))
+try:
+    connection.sendall(bytes.fromhex(sys.argv[2]))
+    print(len(connection.recv(1)))
+except OSError:
+    print(0)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_another_user_of_the_node_is_not_heard(cluster: Sandbox, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    (job,) = cluster.job_ids("-l", "/nodes=1/core=1", "sleep 600")
+    cluster.wait_for([job], ["Running"], DEADLINE)
+    words = [command("oarsrun"), "-j", str(job), "-n", "1", f"touch {begun}; sleep 600"]
+    step = subprocess.Popen(words, env=cluster.environment(), stdout=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + DEADLINE
+        while not begun.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        lines = Path("/proc/net/unix").read_bytes().splitlines()
+        names = {line.partition(b"@")[2] for line in lines if b"@oarpy-ranks" in line}
+        assert names
+        wish = {"ranks": 1, "cores": 1, "on_node": 0, "overcommit": True}
+        asked = packed(
+            "run", {"wish": wish, "words": ["true"], "directory": "/", "environment": {}, "resources": "/no"}
+        )
+        for name in names:
+            found = subprocess.run(
+                ["/usr/bin/python3", "-I", "-c", _INTRUDER, name.hex(), asked.hex()],
+                user=65534,
+                group=65534,
+                extra_groups=[],
+                cwd="/",
+                capture_output=True,
+                text=True,
+                timeout=DEADLINE,
+                check=False,
+            )
+            assert found.stdout == "0\n", found
+    finally:
+        step.terminate()
+        step.wait(DEADLINE)

@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import time
 
 from oarpy.frontend.ranks.links import Link, packed
@@ -31,6 +32,12 @@ _LOST = 6
 _COMMON = 0.2
 """Seconds within which a signal that this process gets too was sent to the whole job: the ranks have it then."""
 _HEARD = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def _user_of(connection: socket.socket) -> int:
+    """Return the user of the process at the other end, as the kernel recorded it."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    return int.from_bytes(credentials[4:8], sys.byteorder)
 
 
 class _Step:
@@ -72,6 +79,12 @@ class Holder:
 
     def _note_signal(self, number: int, _frame: object) -> None:
         self._heard[number] = time.monotonic()
+        self._end_if_idle()
+
+    def _end_if_idle(self) -> None:
+        """End once the job was told to and no step goes on: the job waits for all its processes."""
+        if signal.SIGTERM in self._heard and not self._steps and not self._behind:
+            os._exit(0)
 
     def serve(self) -> None:
         """Serve clients for ever."""
@@ -88,7 +101,16 @@ class Holder:
                     self._hear_client(self._clients[fd])
 
     def _accept(self) -> None:
-        descriptor = self._listening.accept()[0].detach()
+        """Take a client of this user: every user of the node can find the name and come."""
+        try:
+            connection = self._listening.accept()[0]
+        except OSError:  # no descriptor is left: others come when a client has gone
+            self._poll.modify(self._listening.fileno(), 0)
+            return
+        if _user_of(connection) != os.getuid():
+            connection.close()
+            return
+        descriptor = connection.detach()
         self._clients[descriptor] = Link(descriptor, descriptor)
         self._poll.register(descriptor, select.EPOLLIN)
 
@@ -113,6 +135,7 @@ class Holder:
         if not link.is_behind:
             del self._behind[link.sink]
             self._watch(link)
+            self._end_if_idle()
         for step in self._steps.values():
             if step.client is link and step.waits and not link.is_full:
                 step.waits = False
@@ -149,6 +172,7 @@ class Holder:
         for step in self._of(client):
             self._tell_nodes(step, "end", int(signal.SIGHUP), _HANGUP_GRACE)
         client.close()
+        self._poll.modify(self._listening.fileno(), select.EPOLLIN)
 
     def _is_there(self, client: Link) -> bool:
         return self._clients.get(client.source) is client
@@ -179,7 +203,13 @@ class Holder:
                 "directory": request["directory"],
             }
             ranks = [(one.rank, one.local, self._processors(one)) for one in its]
-            self._send(self._node(host, alone=alone).link, "run", step.number, program, ranks)
+            try:
+                node = self._node(host, alone=alone)
+            except OSError as error:
+                for one in its:
+                    self._end_rank(step, one.rank, _LOST << 8, f"{host}: {error.strerror}")
+            else:
+                self._send(node.link, "run", step.number, program, ranks)
         return None
 
     def _read_cores(self, path: str) -> None:
@@ -258,6 +288,7 @@ class Holder:
             del self._steps[step.number]
             if self._is_there(step.client):
                 self._send(step.client, "ended", step.status, sorted(step.ends))
+            self._end_if_idle()
 
     def _fail(self, step: _Step, status: int) -> None:
         """End the other ranks: the first status that is not 0 is that of the step."""

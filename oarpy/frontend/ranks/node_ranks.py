@@ -75,7 +75,7 @@ class NodeRanks:
                 if fd == self._source:
                     data = os.read(fd, _CHUNK)
                     if not data:
-                        return self._end_all()
+                        return self.end_all()
                     for word, *values in self._messages.feed(data):
                         getattr(self, f"_{word}")(*values)
                 elif fd == self._woken:
@@ -257,7 +257,7 @@ class NodeRanks:
                 except OSError:
                     continue  # it is so already
 
-    def _end_all(self) -> None:
+    def end_all(self) -> None:
         for pid in self._by_pid:
             _kill(pid, signal.SIGHUP)
         until = time.monotonic() + 1.0
@@ -276,7 +276,7 @@ def _kill(pid: int, number: int) -> None:
     """Send a signal to the session of a rank."""
     try:
         os.killpg(pid, number)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):  # over, or another user's by now
         return
 
 
@@ -314,7 +314,8 @@ def _find(word: str, environment: Mapping[str, str]) -> str:
 
 def main() -> None:
     """Serve the ranks of this node, on standard input and output, until the input ends."""
+    ranks = NodeRanks()
     try:
-        NodeRanks().serve()
-    except BrokenPipeError:
-        return  # the holder has gone, and with it what this process was for
+        ranks.serve()
+    except BrokenPipeError:  # the holder has gone, and with it what this process was for
+        ranks.end_all()
