@@ -74,6 +74,10 @@ class Recurrence:
                 raise
             self._refuse(connection, series, rule, now, f"refused by the database: {first_line(error)}")
             return False
+        except Exception as error:  # what is wrong with a series stops no other
+            log.exception("recurring job failed", recurring=series.number, user=series.user)
+            self._refuse(connection, series, rule, now, f"it cannot be submitted ({error!r})"[:1000])
+            return False
         if job is None:
             return False
         log.info("recurring job submitted", recurring=series.number, user=series.user, job=job, due=str(series.due))
