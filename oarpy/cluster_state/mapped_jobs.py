@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import partial
 
 import structlog
 from msgspec import structs
@@ -12,7 +13,8 @@ from oarpy.cluster_state.state_part import StatePart
 from oarpy.configuration import Configuration
 from oarpy.model.node_types import ONE_TYPE, of_types
 from oarpy.model.reasons import Reason, Why
-from oarpy.processes.mapping import Program, Turns
+from oarpy.processes.dealing import shares
+from oarpy.processes.mapping import Program
 from oarpy.processes.models import LONGEST
 from oarpy.scheduler.decide import Decisions
 from oarpy.scheduler.mapped_jobs import Fit, FittedJobs, Fitter, MappedJob, MappedJobs, with_walltime
@@ -163,9 +165,5 @@ def _settled(number: int, job: MappedJob, fit: Fit) -> SettledRow:
     def seconds(kind: str, size: str) -> float:
         return min(job.program.iterations / job.rates[kind][size], LONGEST)
 
-    def entries(kind: str, sizes: Mapping[str, int]) -> list[tuple[str, int, float, int]]:
-        turns = fit.map.turns.get(kind) or [Turns(size, count, 1) for size, count in sizes.items()]
-        return [(turn.size, turn.cores * turn.stages, seconds(kind, turn.size), turn.stages) for turn in turns]
-
-    assigned = {kind: entries(kind, sizes) for kind, sizes in fit.map.assigned.items()}
+    assigned = {kind: shares(fit.map, kind, partial(seconds, kind)) for kind in fit.map.assigned}
     return SettledRow(number, fit.map.seconds, fit.walltime, fit.cores, assigned)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
+
+from oarpy.processes.mapping import ProcessMap, Turns
 
 
 class Share(NamedTuple):
@@ -14,6 +16,12 @@ class Share(NamedTuple):
     processes: int
     seconds: float
     each: int = 1
+
+
+def shares(process_map: ProcessMap, kind: str, seconds: Callable[[str], float]) -> tuple[Share, ...]:
+    """Return what the cores of a type run; ``seconds`` tells how long a process of a size takes there."""
+    turns = process_map.turns.get(kind) or [Turns(size, count, 1) for size, count in process_map.assigned[kind].items()]
+    return tuple(Share(turn.size, turn.cores * turn.stages, seconds(turn.size), turn.stages) for turn in turns)
 
 
 class Turn(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil, inf
@@ -65,8 +66,20 @@ def _check_plugged(model: str, process_map: Any, cores: Mapping[str, int], rates
         if not possible or not all(isinstance(count, int) and count >= 0 for count in assigned.values()):
             raise PluginFailed(f"plug-in '{model}' gives '{kind}' what it cannot run: {dict(assigned)}")
         counts += assigned.values()
+        if kind in process_map.turns and not _turns_are(process_map.turns[kind], assigned):
+            raise PluginFailed(f"plug-in '{model}' gives '{kind}' turns of other processes than {dict(assigned)}")
     if sum(counts) != program.processes:
         raise PluginFailed(f"plug-in '{model}' maps {sum(counts)} of {program.processes} processes")
+
+
+def _turns_are(turns: Any, assigned: Mapping[str, int]) -> bool:
+    """Tell whether the turns of cores are those of the processes that they are assigned."""
+    counts: Counter[str] = Counter()
+    for size, cores, stages in turns:
+        if not all(isinstance(number, int) and number >= 1 for number in (cores, stages)):
+            return False
+        counts[size] += cores * stages
+    return counts == Counter(assigned)
 
 
 def _is_time(seconds: Any) -> bool:

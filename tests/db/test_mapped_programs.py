@@ -83,7 +83,7 @@ def test_it_gets_a_walltime_for_the_cores_that_it_has(rounds: ClaimRounds, asked
     assert its_map(rounds, job) == {
         "seconds": 100,
         "cores": {"north": {"fast": 4}},
-        "assigned": {"north": {"fast": [["b", 4, 50], ["a", 4, 25]]}},
+        "assigned": {"north": {"fast": [["b", 4, 50, 2], ["a", 4, 25, 2]]}},
     }
     assert [name for name, _ in of_kind(asked, Measure)] == ["north", "south"]
     ((_, prepare),) = of_kind(asked, Prepare)

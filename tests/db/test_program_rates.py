@@ -91,7 +91,7 @@ def mapped(**more: Any) -> dict[str, Any]:
         "model": "sync",
         "seconds": 75,
         "cores": {"slow": 1, "fast": 2},
-        "assigned": {"slow": [["a", 1, 50]], "fast": [["b", 2, 50], ["a", 1, 25]]},
+        "assigned": {"slow": [["a", 1, 50, 1]], "fast": [["b", 2, 50, 1], ["a", 1, 25, 1]]},
         **more,
     }
 
@@ -129,8 +129,8 @@ def test_a_part_begins_with_its_processes_and_those_of_other_clusters(
         {"sizes": []},
         {"sizes": ["a b"]},
         {"iterations": 10**9},
-        {"assigned": {"fast": [["a", 0, 5]]}},
-        {"assigned": {"fast": [["a", 1, -5]]}},
+        {"assigned": {"fast": [["a", 0, 5, 1]]}},
+        {"assigned": {"fast": [["a", 1, -5, 1]]}},
         {"cores": {"": 1}},
         {"program": {**PROGRAM, "path": "a\nb"}},
         {"more": 1},

@@ -39,7 +39,9 @@ SizeName = Annotated[str, Meta(max_length=100, pattern=r"\A[A-Za-z0-9_.+-]+\Z")]
 SizeNames = Annotated[tuple[SizeName, ...], Meta(min_length=1, max_length=100)]
 NodeType = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\A[^\x00-\x1f\x7f]*\Z")]
 Iterations = Annotated[int, Meta(ge=1, le=100_000_000)]
-MapLines = Annotated[tuple[Line, ...], Meta(max_length=200_000)]
+MapLine = Annotated[str, Meta(pattern=r"\A[!-~]{1,255} [0-9]{1,6} [!-~]{1,100} [1-9][0-9]{0,5}\Z")]
+"""Host, core, size, and how many processes of that size."""
+MapLines = Annotated[tuple[MapLine, ...], Meta(max_length=200_000)]
 
 Ability = Literal["claim", "reserve", "withdraw", "evict", "amend", "foresee", "offer", "rate"]
 
@@ -103,8 +105,8 @@ class ProgramFile(Struct, frozen=True, forbid_unknown_fields=True):
 class ProcessesOfPart(Struct, frozen=True, forbid_unknown_fields=True):
     """The map of a program's processes, as far as a part has them: ``cores`` and what they run, by type of nodes.
 
-    ``processes`` and ``seconds``, the prediction, are those of the whole program. ``assigned`` has sizes, the heaviest
-    first, with their number and the seconds that one takes.
+    ``processes`` and ``seconds``, the prediction, are those of the whole program. ``assigned`` has what the
+    cores of a type run in turn: sizes with their number, the seconds that one takes, and how many a core has in a row.
     """
 
     program: ProgramFile
@@ -114,7 +116,7 @@ class ProcessesOfPart(Struct, frozen=True, forbid_unknown_fields=True):
     model: Name
     seconds: Duration
     cores: dict[NodeType, Count]
-    assigned: dict[NodeType, tuple[tuple[SizeName, Count, Duration], ...]]
+    assigned: dict[NodeType, tuple[tuple[SizeName, Count, Duration, Count], ...]]
 
 
 class GridPart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -209,7 +211,7 @@ class RatedType:
 
     name: str
     condition: str
-    rates: dict[str, float]
+    rates: dict[SizeName, Annotated[float, Meta(gt=0, le=9007199254740992)]]
     reason: str = ""
     measuring: bool = False
 

@@ -33,6 +33,7 @@ from oarpy.grid.core.coallocation.early_end import Operation
 from oarpy.grid.core.coallocation.typed_cores import TypedCores, TypedHold
 from oarpy.grid.core.exchanges import Action, Event, System
 from oarpy.grid.core.metajobs import RefuseJob, Steps, profile_of
+from oarpy.processes.dealing import Share, shares
 from oarpy.processes.mapping import ProcessMap, Program
 from oarpy.processes.models import LONGEST, ROUNDS, bounded, mapped_or_usual, walltime_of
 from oarpy.profiles.profile import first_common_start
@@ -79,14 +80,13 @@ Told = Mapping[str, Mapping[str, TypeTold]]
 class MappedPlace:
     """A place, and the map that goes with it: ``assigned`` has for each cluster and type what its cores run.
 
-    This is ``(size, processes, seconds of one)``, the heaviest size first. The program takes ``seconds``. ``fault``
-    says why another model than that of the job was used.
+    The program takes ``seconds``. ``fault`` says why another model than that of the job was used.
     """
 
     place: CommonPlace
     cores: Cores
     seconds: float
-    assigned: Mapping[str, Mapping[str, tuple[tuple[str, int, float], ...]]]
+    assigned: Mapping[str, Mapping[str, tuple[Share, ...]]]
     fault: str = ""
 
 
@@ -226,10 +226,9 @@ def _mapped(job: MappedProgram, told: Told, cores: Cores) -> tuple[ProcessMap, s
 def _with_map(
     job: MappedProgram, told: Told, found: CommonPlace, cores: Cores, process_map: ProcessMap, fault: str
 ) -> MappedPlace:
-    def runs(cluster: str, kind: str) -> tuple[tuple[str, int, float], ...]:
+    def runs(cluster: str, kind: str) -> tuple[Share, ...]:
         rates = told[cluster][kind].rates
-        its = process_map.assigned[f"{cluster}/{kind}"]
-        return tuple((size, count, min(job.iterations / rates[size], LONGEST)) for size, count in its.items())
+        return shares(process_map, f"{cluster}/{kind}", lambda size: min(job.iterations / rates[size], LONGEST))
 
     assigned = {cluster: {kind: runs(cluster, kind) for kind in kinds} for cluster, kinds in cores.items()}
     return MappedPlace(found, cores, process_map.seconds, assigned, fault)

@@ -35,7 +35,7 @@ class GridProgramRow(NewGridProgram):
     """A program of a job. ``live``: it is mapped; else it runs without a map.
 
     ``map`` goes with its present place, as JSON: ``seconds`` as predicted, ``cores`` by cluster and type of nodes, and
-    what these are ``assigned``: ``[size, processes, seconds of one]``.
+    what these are ``assigned``: ``[size, processes, seconds of one, how many a core has in a row]``.
     """
 
     job: int

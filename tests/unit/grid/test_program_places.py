@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -21,6 +22,7 @@ from oarpy.grid.core.mapped_programs import (
     TypeTold,
 )
 from oarpy.grid.core.metajobs import RefuseJob, Steps
+from oarpy.processes.dealing import Share
 from oarpy.processes.mapping import Program, synchronous
 
 SLOW, FAST = {"a": 1.0, "b": 0.5}, {"a": 4.0, "b": 2.0}
@@ -55,7 +57,7 @@ def test_the_walltime_follows_from_the_types_of_the_place() -> None:
     assert (slow.seconds, slow.place) == (400, CommonPlace(10, 450, {"north": 4}))
     assert (fast.seconds, fast.place) == (100, CommonPlace(10, 120, {"north": 4}))
     assert fast.cores == {"north": {"fast": 4}}
-    assert fast.assigned == {"north": {"fast": (("b", 4, 50), ("a", 4, 25))}}
+    assert fast.assigned == {"north": {"fast": (Share("b", 4, 50, 2), Share("a", 4, 25, 2))}}
 
 
 def test_cores_of_several_clusters_and_types_have_the_map_that_files_have() -> None:
@@ -69,12 +71,12 @@ def test_cores_of_several_clusters_and_types_have_the_map_that_files_have() -> N
     rates = {"north/fast": FAST, "north/slow": SLOW, "south/slow": SLOW}
     expected = synchronous(names, rates, Program(JOB.processes, JOB.iterations, 0.8))
     assert found.seconds == expected.seconds
-    counted = {
-        f"{cluster}/{kind}": {size: count for size, count, _ in runs}
-        for cluster, types in found.assigned.items()
-        for kind, runs in types.items()
-    }
-    assert counted == expected.assigned
+    for cluster, types in found.assigned.items():
+        for kind, runs in types.items():
+            counted: Counter[str] = Counter()
+            for share in runs:
+                counted[share.size] += share.processes
+            assert counted == Counter(expected.assigned[f"{cluster}/{kind}"])
 
 
 def test_a_transfer_counts_between_clusters_alone() -> None:

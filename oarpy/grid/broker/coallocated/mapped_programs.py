@@ -19,6 +19,7 @@ from oarpy.grid.calls.parts import FreeSlot, PartRequest, ProcessesOfPart, Progr
 from oarpy.grid.calls.table import ClusterSilent, Measure, Rates, Slots
 from oarpy.grid.core.coallocation.common_start import CommonPlace
 from oarpy.grid.core.mapped_programs import MappedPlace, MappedProgram, TypeTold
+from oarpy.processes.dealing import Share
 from oarpy.processes.models import SHORTEST
 from oarpy.store.grid.broker_jobs import GridComponentRow, GridJobRow
 from oarpy.store.grid.clusters import GridClusterRow
@@ -223,7 +224,7 @@ def noted_map(row: GridProgramRow, place: CommonPlace) -> MappedPlace | None:
     if row.map is None:
         return None
     assigned = {
-        cluster: {kind: tuple((size, count, seconds) for size, count, seconds in runs) for kind, runs in kinds.items()}
+        cluster: {kind: tuple(Share(*run) for run in runs) for kind, runs in kinds.items()}
         for cluster, kinds in row.map["assigned"].items()
     }
     return MappedPlace(place, row.map["cores"], row.map["seconds"], assigned)
