@@ -13,10 +13,19 @@ revision = "0098"
 down_revision = "0097"
 
 
+# Jobs that already had such amounts were counted as having their GPUs alone.
+_ROWS = """
+    SELECT hold_blocks(array_agg(DISTINCT job_id)) FROM assigned_resources WHERE upper_inf(during) OR suspended;
+    UPDATE site SET gpu_hours_since = greatest(gpu_hours_since, now())
+    WHERE EXISTS (SELECT FROM consumables WHERE level = 'gpu')
+"""
+
+
 def upgrade() -> None:
     """Let such jobs hold blocks together; count no GPU for them."""
     make(op.get_bind(), "functions", "hold_blocks", "shares_forgotten")
     make(op.get_bind(), "views", "jobs", "projects")
+    op.get_bind().exec_driver_sql(_ROWS, execution_options={"no_parameters": True})
 
 
 def downgrade() -> None:

@@ -65,7 +65,7 @@ class Profile:
         if request > self.procs:
             return inf
         times, free = self._times, self._free
-        at = bisect_right(times, lo) - 1
+        at = max(bisect_right(times, lo) - 1, 0)
         start = lo
         while start <= hi:
             if free[at] < request:
@@ -94,7 +94,7 @@ class Profile:
         (10, 10, 10)
         """
         times, free = self._times, self._free
-        at = bisect_right(times, lo) - 1
+        at = max(bisect_right(times, lo) - 1, 0)
         last = len(times)
         begin = lo
         while begin < start:

@@ -7,9 +7,11 @@ BEGIN
             JOIN (SELECT moldable_id, consumable FROM consumption_descriptions
                   UNION ALL
                   SELECT moldable_id, consumable FROM oar_past.consumption_descriptions) d ON d.consumable = f.name
-            JOIN (SELECT moldable_id, started_at + walltime AS until FROM jobs WHERE accounted
+            JOIN (SELECT moldable_id, started_at + walltime AS until FROM jobs
+                  WHERE accounted AND started_at IS NOT NULL
                   UNION ALL
-                  SELECT moldable_id, started_at + walltime FROM oar_past.jobs WHERE accounted) j USING (moldable_id)
+                  SELECT moldable_id, started_at + walltime FROM oar_past.jobs
+                  WHERE accounted AND started_at IS NOT NULL) j USING (moldable_id)
         WHERE f.level = 'gpu' HAVING count(*) > 0
     ) AS since;
     RETURN NULL;

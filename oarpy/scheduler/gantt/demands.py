@@ -169,7 +169,7 @@ class CompiledRequests:
         except Unservable as error:
             return RequestMatcher([], str(error))
         if whole_nodes:
-            return self._matchers.whole_nodes(way.groups, masks, usable & self._capacities.admitted(way.consumes))
+            return self._matchers.whole_nodes(way.groups, masks, usable & self._admitted(way.consumes))
         return self._matchers.request(way.groups, masks)
 
     def _with_capacity(self, consumes: tuple[Consumption, ...], masks: list[int]) -> list[int]:
@@ -181,5 +181,9 @@ class CompiledRequests:
             wanted |= mask
         if wanted and (reason := self._capacities.too_much(consumes, wanted)):
             raise Unservable(reason)
-        admitted = self._capacities.admitted(consumes)
+        admitted = self._admitted(consumes)
         return [mask & admitted for mask in masks]
+
+    def _admitted(self, consumes: tuple[Consumption, ...]) -> int:
+        """Return the resources that could ever give these amounts."""
+        return self._capacities.admitted(consumes) & ~self._blocks.outside(consumes)

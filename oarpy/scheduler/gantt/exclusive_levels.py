@@ -22,6 +22,8 @@ shares the blocks with other such jobs, as far as the amounts reach. Job 1 asked
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from oarpy.model.request import Consumption, Group
@@ -86,6 +88,13 @@ class Blocks:
     def of_holder(self, job: HoldingJob) -> tuple[AskedLevel, ...]:
         """Return the exclusive levels that a job which holds resources asked for."""
         return self.known(job.levels, job.consumes)
+
+    def outside(self, consumes: Iterable[Consumption]) -> int:
+        """Return the resources of type ``default`` in no block of an exclusive level that the amounts lie in."""
+        bits = 0
+        for level in self.known((), consumes):
+            bits |= self._platform.default_type & ~reduce(or_, self._of[level.name], 0)
+        return bits
 
     def touched(self, level: str, bits: int) -> int:
         """Return the resources of all blocks of ``level`` that have some of ``bits``."""

@@ -72,7 +72,7 @@ def going_on(snapshot: Snapshot, resumptions: Iterable[Resumption], starting: It
 
 def _has_again(blocks: Blocks, job: HoldingJob) -> int:
     """Return the resources that a suspended job gave back, with the rest of the blocks that it has alone."""
-    whole = (blocks.touched(level.name, job.given_back) for level in blocks.of_holder(job) if not level.shared)
+    whole = (blocks.touched(level.name, job.given_back) for level in blocks.of_holder(job))
     return reduce(or_, whole, job.given_back)
 
 

@@ -244,6 +244,7 @@ class HistoryReplay:
             job.types,
             bits=start.bits,
             consumes=job.alternatives[start.alternative].consumes,
+            levels=job.alternatives[start.alternative].levels,
             checkpoint=past.checkpoint,
         )
         self._succeeded[job.id] = past.succeeded

@@ -70,7 +70,7 @@ _LIVE_USER = """
     SELECT min(j.job_id) FROM jobs j
         JOIN moldable_descriptions m USING (submission_id)
         JOIN consumption_descriptions d ON d.moldable_id = m.moldable_id
-    WHERE is_live(j.state) AND d.consumable = %s
+    WHERE (is_live(j.state) OR j.ended_at IS NOT NULL AND NOT j.accounted) AND d.consumable = %s
 """
 
 _OF_LEVEL = "SELECT name FROM consumables WHERE level = %s ORDER BY name"
@@ -141,7 +141,7 @@ def holders(connection: Connection, name: str, blocks: Sequence[str]) -> tuple[i
 
 
 def live_user(connection: Connection, name: str) -> int | None:
-    """Return a live job that asks for the consumable, None if no job does."""
+    """Return a job that asks for the consumable, and is live or not yet accounted for; None if there is none."""
     row = connection.execute(_LIVE_USER, [name]).fetchone()
     return None if row is None else row[0]
 

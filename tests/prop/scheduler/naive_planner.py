@@ -394,6 +394,14 @@ class Reference:
             return set()
         return ids
 
+    def gives(self, name: str, amount: int, ident: int) -> bool:
+        """Whether a resource could ever give an amount: of a level that is exclusive, only cores in a block have it."""
+        blocks = self.blocks(name, {ident})
+        apart = level_name(self.consumables[name]["level"]) in self.exclusive and not blocks
+        if apart and self.row[ident].get("type", "default") == "default":
+            return False
+        return all(self.consumables[name]["capacity"].get(block, 0) >= amount for block in blocks)
+
     def levels_of(self, job: Job, option: int | None = None) -> list[tuple[str, bool]]:
         """The exclusive levels that an alternative, or a running job, asks for, and whether it shares their blocks."""
         if option is None:
@@ -463,12 +471,7 @@ class Reference:
             if any("gpu" in part for part in both) and not any("gpu" in row for row in self.rows):
                 return None
             for name, amount in asked(job, option).items():
-                capacity = self.consumables[name]["capacity"]
-                ids = [
-                    ident
-                    for ident in ids
-                    if all(capacity.get(block, 0) >= amount for block in self.blocks(name, {ident}))
-                ]
+                ids = [ident for ident in ids if self.gives(name, amount, ident)]
             levels = [tuple(part.split("=")) for part in group.strip("/").split("/")]
             found.append(([(level_name(name), count) for name, count in levels], ids))
         return found
@@ -488,8 +491,7 @@ class Reference:
             return self.serve(groups, free)
         usable = {ident for ident in self.row if self.row[ident].get("state", "Alive") in states}
         for name, amount in asked(job, option).items():
-            capacity = self.consumables[name]["capacity"]
-            usable = {i for i in usable if all(capacity.get(block, 0) >= amount for block in self.blocks(name, {i}))}
+            usable = {ident for ident in usable if self.gives(name, amount, ident)}
         groups = [(levels, [ident for ident in ids if self.node(ident) <= usable]) for levels, ids in groups]
         taken = self.serve(groups, {ident for ident in free if self.node(ident) <= free})
         return set().union(*map(self.node, taken))
