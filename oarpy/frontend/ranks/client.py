@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import sys
 
-from oarpy.frontend.ranks.links import Unpacker, packed
+from oarpy.frontend.ranks.links import Unpacker, packed, user_of
 
 try:
     # the modules under `socket` and `signal`, which themselves take longer to load than all of this
     import _signal as signal  # type: ignore[import-not-found]
-    from _socket import AF_UNIX, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
+    from _socket import AF_UNIX, SOCK_STREAM, socket
 except ImportError:
     import signal
-    from socket import AF_UNIX, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket  # type: ignore[assignment]
+    from socket import AF_UNIX, SOCK_STREAM, socket  # type: ignore[assignment]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,18 +67,12 @@ def _holder(environment: Mapping[str, str]) -> socket:
         for _ in range(_ATTEMPTS):
             connection = socket(AF_UNIX, SOCK_STREAM)
             if connection.connect_ex(name) == 0:
-                if _listener(connection) == os.getuid():
+                if user_of(connection) == os.getuid():
                     return connection
                 break
             connection.close()
             _leave_holder(name)
     raise _NoHolder("no process of this job that starts ranks can be reached")
-
-
-def _listener(connection: socket) -> int:
-    """Return the user of the process that listens, as the kernel recorded it."""
-    credentials = connection.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)
-    return int.from_bytes(credentials[4:8], sys.byteorder)
 
 
 def _leave_holder(name: bytes) -> None:

@@ -10,10 +10,9 @@ import os
 import select
 import signal
 import socket
-import sys
 import time
 
-from oarpy.frontend.ranks.links import Link, packed
+from oarpy.frontend.ranks.links import Link, packed, user_of
 from oarpy.frontend.ranks.node_connection import NodeConnection
 from oarpy.frontend.ranks.options import Wish
 from oarpy.frontend.ranks.placement import Core, NoRoom, Place, place, read_cores
@@ -32,12 +31,6 @@ _LOST = 6
 _COMMON = 0.2
 """Seconds within which a signal that this process gets too was sent to the whole job: the ranks have it then."""
 _HEARD = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
-
-
-def _user_of(connection: socket.socket) -> int:
-    """Return the user of the process at the other end, as the kernel recorded it."""
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-    return int.from_bytes(credentials[4:8], sys.byteorder)
 
 
 class _Step:
@@ -107,7 +100,7 @@ class Holder:
         except OSError:  # no descriptor is left: others come when a client has gone
             self._poll.modify(self._listening.fileno(), 0)
             return
-        if _user_of(connection) != os.getuid():
+        if user_of(connection) != os.getuid():
             connection.close()
             return
         descriptor = connection.detach()

@@ -7,9 +7,17 @@ from __future__ import annotations
 
 import marshal
 import os
+import sys
+
+try:
+    # `socket` takes longer to load than all of this
+    from _socket import SO_PEERCRED, SOL_SOCKET
+except ImportError:
+    from socket import SO_PEERCRED, SOL_SOCKET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _socket import socket
     from typing import Any
 
 _VERSION = 2
@@ -24,6 +32,12 @@ def packed(*message: Any) -> bytes:
     """Return a message as bytes."""
     content = marshal.dumps(message, _VERSION)
     return len(content).to_bytes(_LENGTH, "big") + content
+
+
+def user_of(connection: socket) -> int:
+    """Return the user of the process at the other end, as the kernel recorded it."""
+    credentials = connection.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)
+    return int.from_bytes(credentials[4:8], sys.byteorder)
 
 
 class Unpacker:
