@@ -22,8 +22,6 @@ shares the blocks with other such jobs, as far as the amounts reach. Job 1 asked
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import reduce
-from operator import or_
 from typing import NamedTuple
 
 from oarpy.model.request import Consumption, Group
@@ -93,7 +91,7 @@ class Blocks:
         """Return the resources of type ``default`` in no block of an exclusive level that the amounts lie in."""
         bits = 0
         for level in self.known((), consumes):
-            bits |= self._platform.default_type & ~reduce(or_, self._of[level.name], 0)
+            bits |= self._platform.default_type & ~self.touched(level.name, self._platform.default_type)
         return bits
 
     def touched(self, level: str, bits: int) -> int:

@@ -140,9 +140,10 @@ class HistoryReplay:
         if (projects := self._base.projects) is not None and not job.besteffort and roles_of(job).counted:
             platform = self._base.platform
             bits = bits_held(platform, job)
-            blocks = Blocks(platform, (GPU,), {})
-            whole = GPU in job.levels and AskedLevel(GPU, shared=True) not in Blocks.of(self._base).of_holder(job)
-            gpus = blocks.number(GPU, bits) if whole else 0
+            blocks = Blocks(
+                platform, (GPU,), {consumable.name: consumable.level for consumable in self._base.consumables}
+            )
+            gpus = blocks.number(GPU, bits) if AskedLevel(GPU) in blocks.of_holder(job) else 0
             held: dict[BilledKind, float] = {"core": (bits & platform.default_type).bit_count(), "gpu": gpus}
             charge = Charge(job.start, end, projects.rate(job.project, held))
             self._base = replace(self._base, projects=projects.with_use(job.project, charge))
