@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from oarpy.simulation.reports.output_files import writing
 from research.bags.offers import KINDS, SCHEMAS
+from research.runs.drawing import draw_estimates, picture
 from research.runs.estimates import Estimate, estimate
 from research.runs.experiment import Parameters, Values
 from research.runs.result_files import write_rows
@@ -78,30 +77,15 @@ def _cells(table: PolicyTable, schema: int, policy: str, metrics: Sequence[str])
 
 
 def _draw(path: Path, number: int, label: str, metrics: Sequence[str], table: PolicyTable) -> None:
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    picture = BytesIO()
-    with rc_context({"svg.hashsalt": "oarpy", "svg.fonttype": "none", "font.size": 9}):
-        drawn = Figure(figsize=(7, 4), layout="constrained")
+    with picture(path, f"Figure {number}", (7, 4)) as drawn:
         for axes, schema in zip(drawn.subplots(1, len(SCHEMAS), sharey=True), SCHEMAS, strict=True):
             _fill(axes, schema, metrics, table)
             axes.set_title(f"schema {schema}")
         drawn.supylabel(label)
         drawn.axes[0].legend(frameon=False, fontsize=7)
-        drawn.savefig(picture, format="svg", metadata={"Title": f"Figure {number}", "Date": None})
-    with writing(path):
-        path.write_bytes(picture.getvalue())
 
 
 def _fill(axes: Any, schema: int, metrics: Sequence[str], table: PolicyTable) -> None:
     for metric in metrics:
-        found = {policy: table.estimate(schema, policy, metric) for policy in POLICIES}
-        known = {
-            policy: (one.mean, (one.high or one.mean) - one.mean)
-            for policy, one in found.items()
-            if one.mean is not None
-        }
-        spread = [wide for _, wide in known.values()]
-        axes.errorbar(list(known), [mean for mean, _ in known.values()], spread, fmt="o", capsize=2, label=metric)
+        draw_estimates(axes, metric, {policy: table.estimate(schema, policy, metric) for policy in POLICIES}, fmt="o")
     axes.grid(color="#dddddd", linewidth=0.6)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from oarpy.simulation.reports.output_files import writing
 from research.bags.offers import METRICS, SCHEMAS, WORKLOADS, offers_runs, scenario
 from research.bags.offers_figures import BY_OFFERS, POLICIES, SLOTS, PolicyTable, write_figures
 from research.runs.drawing import can_draw
@@ -14,7 +13,7 @@ from research.runs.experiment import Parameters, Values
 from research.runs.judged_claims import JudgedClaim, claims_text, status, verdict, write_claims
 from research.runs.pools import Pool
 from research.runs.result_files import write_rows, write_scenarios
-from research.runs.runner import do_runs, tell_failed
+from research.runs.runner import run_experiment
 
 _COLUMNS = ("days", "schema", "policy", "seed")
 
@@ -39,10 +38,7 @@ def reproduce_offers(
     experiment = offers_runs(_points(seed, quick=quick, full=full), traces)
     if write is not None:
         return write_scenarios(write, experiment, scenario), 0
-    with writing(output):
-        output.mkdir(parents=True, exist_ok=True)
-    done = do_runs(experiment, output, pool, err, fresh=fresh)
-    tell_failed(done.failed, err)
+    done = run_experiment(experiment, output, pool, err, fresh=fresh)
     rows = [(experiment.runs[place], values) for place, values in done.values.items()]
     _write_files(output, rows)
     table = PolicyTable(rows)

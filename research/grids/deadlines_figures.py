@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any, TextIO
 
-from oarpy.simulation.reports.output_files import write_file, writing
+from oarpy.simulation.reports.output_files import write_file
 from research.grids.deadlines import METRICS, global_rate, local_rate
+from research.runs.drawing import picture
 from research.runs.estimates import Estimate, estimate
 from research.runs.experiment import Parameters, RunList, Values
 
@@ -157,21 +157,13 @@ _PANELS: Mapping[int, tuple[tuple[str, ...], ...]] = {
 
 
 def _draw(path: Path, figure: int, table: PointTable) -> None:
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
     panels = _PANELS.get(figure, (("success",),))
-    picture = BytesIO()
-    with rc_context({"svg.hashsalt": "oarpy", "svg.fonttype": "none", "font.size": 9}):
-        drawn = Figure(figsize=(7, 1.5 + 3 * len(panels)), layout="constrained")
+    with picture(path, f"Figure {figure}", (7, 1.5 + 3 * len(panels))) as drawn:
         column = drawn.subplots(len(panels), sharex=True, squeeze=False)[:, 0]
         for axes, metrics in zip(column, panels, strict=True):
             _fill(axes, figure, metrics, table)
         column[0].set_title(f"Figure {figure}")
         column[-1].set_xlabel(_ACROSS[figure][0])
-        drawn.savefig(picture, format="svg", metadata={"Title": f"Figure {figure}", "Date": None})
-    with writing(path):
-        path.write_bytes(picture.getvalue())
 
 
 def _fill(axes: Any, figure: int, metrics: Sequence[str], table: PointTable) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TextIO
 
 from oarpy.model.errors import UsageError
-from oarpy.simulation.reports.output_files import writing
 from research.grids.deadlines import deadline_runs
 from research.grids.deadlines_figures import (
     FIGURES,
@@ -23,7 +22,7 @@ from research.runs.drawing import can_draw
 from research.runs.experiment import Parameters
 from research.runs.judged_claims import JudgedClaim, claims_text, status, verdict, write_claims
 from research.runs.pools import Pool
-from research.runs.runner import do_runs, tell_failed
+from research.runs.runner import run_experiment
 
 _JOBS, _SEEDS = 20000, 5
 _QUICK_JOBS, _QUICK_SEEDS = 300, 2
@@ -47,10 +46,7 @@ def reproduce_deadlines(
     wanted = sorted(set(figures)) or list(FIGURES)
     jobs, seeds = (_QUICK_JOBS, _QUICK_SEEDS) if quick else (_JOBS, _SEEDS)
     experiment = deadline_runs(points_of(wanted), range(seed, seed + seeds), jobs)
-    with writing(output):
-        output.mkdir(parents=True, exist_ok=True)
-    done = do_runs(experiment, output, pool, err, fresh=fresh)
-    tell_failed(done.failed, err)
+    done = run_experiment(experiment, output, pool, err, fresh=fresh)
     table = PointTable(experiment, done.values)
     write_figures(output, table, wanted, seeds, jobs, drawing=can_draw(err))
     claims = deadline_claims(table, wanted)

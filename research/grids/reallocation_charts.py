@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from pathlib import Path
 from statistics import fmean
 
 from oarpy.simulation.reports.output_files import writing
 from research.grids.reallocation import PWA, SCENARIOS
 from research.grids.reallocation_tables import METRICS, PublishedRow, RunTable, published
+from research.runs.drawing import picture
 
 _TITLES = {
     "impacted": "jobs whose end changed (%)",
@@ -52,12 +52,7 @@ def _pair(row: PublishedRow, table: RunTable, metric: str) -> tuple[float, float
 
 
 def _draw(path: Path, title: str, points: list[tuple[PublishedRow, float, float]]) -> None:
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    picture = BytesIO()
-    with rc_context({"svg.hashsalt": "oarpy", "svg.fonttype": "none", "font.size": 8}):
-        drawn = Figure(figsize=(12, 4.5), layout="constrained")
+    with picture(path, title, (12, 4.5), font=8) as drawn:
         axes = drawn.subplots()
         places = range(len(points))
         axes.bar([place - 0.2 for place in places], [theirs for _, theirs, _ in points], 0.4, label="published")
@@ -65,6 +60,3 @@ def _draw(path: Path, title: str, points: list[tuple[PublishedRow, float, float]
         axes.set_xticks(list(places), [" ".join(row.setup) for row, _, _ in points], rotation=90)
         axes.set(title=f"{title}: Bordeaux, Lyon and Toulouse are stand-ins", ylim=(0, None))
         axes.legend(frameon=False)
-        drawn.savefig(picture, format="svg", metadata={"Title": title, "Date": None})
-    with writing(path):
-        path.write_bytes(picture.getvalue())

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TextIO
 
 from oarpy.model.errors import UsageError
-from oarpy.simulation.reports.output_files import writing
 from research.grids.reallocation import SCENARIOS, reallocation_runs
 from research.grids.reallocation_charts import write_charts
 from research.grids.reallocation_tables import RunTable, reallocation_claims, write_tables
 from research.runs.drawing import can_draw
 from research.runs.judged_claims import claims_text, status, write_claims
 from research.runs.pools import Pool
-from research.runs.runner import do_runs, tell_failed
+from research.runs.runner import run_experiment
 
 _QUICK = 150
 """Jobs of each site in a quick call."""
@@ -38,10 +37,7 @@ def reproduce_reallocation(
             raise UsageError(f"there is no scenario '{name}'", hint=", ".join(SCENARIOS))
     wanted = [name for name in SCENARIOS if name in scenarios] or list(SCENARIOS)
     experiment = reallocation_runs(wanted, seed, traces, _QUICK if quick else 0)
-    with writing(output):
-        output.mkdir(parents=True, exist_ok=True)
-    done = do_runs(experiment, output, pool, err, fresh=fresh)
-    tell_failed(done.failed, err)
+    done = run_experiment(experiment, output, pool, err, fresh=fresh)
     table = RunTable(experiment, done.values)
     write_tables(output, experiment, table, wanted)
     claims = reallocation_claims(table)

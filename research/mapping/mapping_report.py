@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import TextIO
 
-from oarpy.simulation.reports.output_files import write_file, writing
 from research.mapping.published_sets import MODELS, SETS, TRANSFERS, mapping_runs, question
 from research.mapping.real_runs import RealRun, real_claims, run_for_real
-from research.runs.experiment import RunList
 from research.runs.judged_claims import JudgedClaim, claims_text, status, verdict, write_claims
 from research.runs.pools import Pool
-from research.runs.runner import do_runs, tell_failed
+from research.runs.result_files import write_rows, write_scenarios
+from research.runs.runner import run_experiment
 
 _COMPUTED = {
     "sync": (729.5, 786.9, 786.9, 854.1, 854.1, 923.1, 1008.4),
@@ -45,11 +42,8 @@ def reproduce_mapping(
     """
     experiment = mapping_runs()
     if write is not None:
-        return _write_questions(write, experiment), 0
-    with writing(output):
-        output.mkdir(parents=True, exist_ok=True)
-    done = do_runs(experiment, output, pool, err, fresh=fresh)
-    tell_failed(done.failed, err)
+        return write_scenarios(write, experiment, lambda run, _: question(run), "questions"), 0
+    done = run_experiment(experiment, output, pool, err, fresh=fresh)
     seconds: dict[tuple[float, str], dict[int, float]] = {}
     for place, values in done.values.items():
         run = experiment.runs[place]
@@ -58,18 +52,10 @@ def reproduce_mapping(
     claims = mapping_claims(seconds)
     if real:
         found = run_for_real(err)
-        _write(output / "runs.csv", [_REAL_COLUMNS, *map(astuple, found.runs)])
+        write_rows(output / "runs.csv", [_REAL_COLUMNS, *map(astuple, found.runs)])
         claims += real_claims(found)
     write_claims(output / "claims.csv", claims)
     return claims_text(claims, as_json=as_json), 1 if done.failed else status(claims)
-
-
-def _write_questions(path: Path, experiment: RunList) -> str:
-    def lines(file: TextIO) -> None:
-        file.writelines(json.dumps(question(run)) + "\n" for run in experiment.runs)
-
-    write_file(path, lines)
-    return f"{len(experiment.runs)} questions written to {path}\n"
 
 
 def _write_table(path: Path, seconds: Seconds) -> None:
@@ -78,11 +64,7 @@ def _write_table(path: Path, seconds: Seconds) -> None:
         for number, value in times.items():
             longer = f"{_longer(times, number):.1f}" if 1 in times else ""
             rows.append((transfer, model, number, f"{value / 60:.2f}", longer))
-    _write(path, rows)
-
-
-def _write(path: Path, rows: Iterable[Iterable[object]]) -> None:
-    write_file(path, lambda file: csv.writer(file, lineterminator="\n").writerows(rows))
+    write_rows(path, rows)
 
 
 def _longer(times: Mapping[int, float], number: int) -> float:

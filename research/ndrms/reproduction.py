@@ -12,7 +12,7 @@ from typing import NamedTuple, TextIO
 
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.negotiation.simulation.workload import Workload
-from oarpy.simulation.reports.output_files import write_file, writing
+from oarpy.simulation.reports.output_files import write_file
 from research.ndrms.charts import write_chart
 from research.ndrms.claims import PublishedClaim, claims, end_delays
 from research.ndrms.experiments import Experiment, Measured, Results, experiment_of, ndrms_runs, workload
@@ -20,7 +20,7 @@ from research.ndrms.figures import FIGURES, JUDGED, READINGS
 from research.ndrms.workloads import LoggedJob, read_log
 from research.runs.drawing import NOT_DRAWN, can_draw
 from research.runs.pools import Pool, all_processes, local_pool
-from research.runs.runner import do_runs, tell_failed
+from research.runs.runner import run_experiment
 
 RealServer = Callable[[Workload], tuple[int, float]]
 
@@ -68,8 +68,6 @@ def reproduce(
         if figure not in FIGURES:
             raise UsageError(f"there is no figure {figure}", hint="--figure N, from 7 to 12")
     log = read_log(traces)
-    with writing(output):
-        output.mkdir(parents=True, exist_ok=True)
     readings = (JUDGED,) if quick else READINGS
     wanted = list(dict.fromkeys(figures or FIGURES))
     runs = {(figure, reading): list(FIGURES[figure](reading, quick)) for figure in wanted for reading in readings}
@@ -95,8 +93,7 @@ def _measured(
 ) -> tuple[dict[Experiment, Measured], int]:
     """Return what was measured, and how many runs failed: they are told, and missing."""
     experiment = ndrms_runs((wanted_experiment for experiments in wanted for wanted_experiment in experiments), traces)
-    done = do_runs(experiment, output, pool or local_pool(all_processes()), err, fresh=fresh)
-    tell_failed(done.failed, err)
+    done = run_experiment(experiment, output, pool or local_pool(all_processes()), err, fresh=fresh)
     results = {experiment_of(experiment.runs[place]): Measured(**values) for place, values in done.values.items()}
     return results, len(done.failed)
 

@@ -7,13 +7,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import TextIO
 
-from oarpy.simulation.reports.output_files import writing
 from research.reservations.flexco import EXTERNAL, LOCAL, METRICS, flexco_runs, published, scenario
 from research.runs.experiment import Parameters, Values
 from research.runs.judged_claims import JudgedClaim, claims_text, status, verdict, write_claims
 from research.runs.pools import Pool
 from research.runs.result_files import write_rows, write_scenarios
-from research.runs.runner import do_runs, tell_failed
+from research.runs.runner import run_experiment
 
 OPERATIONS = ("rigid", "shift", "remap")
 PRECISIONS = (0.0, 0.25, 0.5)
@@ -42,10 +41,7 @@ def reproduce_flexco(
     experiment = flexco_runs(_points(seed, quick=quick, full=full), traces)
     if write is not None:
         return write_scenarios(write, experiment, scenario), 0
-    with writing(output):
-        output.mkdir(parents=True, exist_ok=True)
-    done = do_runs(experiment, output, pool, err, fresh=fresh)
-    tell_failed(done.failed, err)
+    done = run_experiment(experiment, output, pool, err, fresh=fresh)
     rows = [(experiment.runs[place], values) for place, values in done.values.items()]
     _write_files(output, rows)
     claims = flexco_claims(CellTable(rows))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
-from io import BytesIO
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from oarpy.simulation.reports.output_files import writing
 from research.reservations.flexible import LOG, METRICS, NEVER
+from research.runs.drawing import draw_estimates, picture
 from research.runs.estimates import estimate
 from research.runs.experiment import Parameters, RunList, Values
 from research.runs.result_files import write_rows
@@ -132,28 +131,14 @@ def _cells(table: PointTable, at: Parameters) -> list[float | None]:
 
 
 def _draw(path: Path, number: int, figure: Figure, table: PointTable) -> None:
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure as Drawing
-
-    picture = BytesIO()
-    with rc_context({"svg.hashsalt": "oarpy", "svg.fonttype": "none", "font.size": 9}):
-        drawn = Drawing(figsize=(7, 4), layout="constrained")
+    with picture(path, f"Figure {number}", (7, 4)) as drawn:
         _fill(drawn.subplots(), figure, table)
-        drawn.savefig(picture, format="svg", metadata={"Title": f"Figure {number}", "Date": None})
-    with writing(path):
-        path.write_bytes(picture.getvalue())
 
 
 def _fill(axes: Any, figure: Figure, table: PointTable) -> None:
     for name, curve in figure.curves.items():
         estimates = {label: estimate(table.values(at, "utilisation")) for label, at in curve.items()}
-        known = {
-            label: (one.mean, (one.high or one.mean) - one.mean)
-            for label, one in estimates.items()
-            if one.mean is not None
-        }
-        spread = [wide for _, wide in known.values()]
-        axes.errorbar(list(known), [mean for mean, _ in known.values()], spread, marker="o", capsize=2, label=name)
+        draw_estimates(axes, name, estimates, marker="o")
     axes.set_xlabel(figure.title)
     axes.set_ylabel("utilisation (%)")
     axes.grid(color="#dddddd", linewidth=0.6)

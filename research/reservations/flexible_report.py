@@ -9,7 +9,6 @@ from statistics import fmean
 from typing import TextIO
 
 from oarpy.model.errors import UsageError
-from oarpy.simulation.reports.output_files import writing
 from research.reservations.flexible import WINDOWS, flexible_runs, scenario
 from research.reservations.flexible_figures import (
     FIXES,
@@ -29,7 +28,7 @@ from research.runs.experiment import Parameters
 from research.runs.judged_claims import JudgedClaim, claims_text, status, verdict, write_claims
 from research.runs.pools import Pool
 from research.runs.result_files import write_scenarios
-from research.runs.runner import do_runs, tell_failed
+from research.runs.runner import run_experiment
 
 _QUICK_WINDOWS = (1, 25)
 _FULL_SEEDS = 5
@@ -62,10 +61,7 @@ def reproduce_flexible(
     experiment = flexible_runs(points, _QUICK_WINDOWS if quick else WINDOWS, seeds, traces)
     if write is not None:
         return write_scenarios(write, experiment, lambda run, places: scenario(run, Path(places["log"]))), 0
-    with writing(output):
-        output.mkdir(parents=True, exist_ok=True)
-    done = do_runs(experiment, output, pool, err, fresh=fresh)
-    tell_failed(done.failed, err)
+    done = run_experiment(experiment, output, pool, err, fresh=fresh)
     table = PointTable(experiment, done.values)
     write_figures(output, table, wanted, drawing=can_draw(err))
     claims = flexible_claims(table, loads, wanted)

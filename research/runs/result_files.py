@@ -12,7 +12,7 @@ from oarpy.simulation.reports.output_files import write_file
 from research.runs.experiment import Parameters, RunList
 
 ScenarioOfRun = Callable[[Parameters, Mapping[str, str]], dict[str, Any]]
-"""The file of ``oarpy grid simulate`` for a run, from the places of its inputs."""
+"""The file that is read for a run, from the places of its inputs."""
 
 
 def write_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
@@ -24,12 +24,12 @@ def write_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
     write_file(path, lines)
 
 
-def write_scenarios(path: Path, experiment: RunList, scenario: ScenarioOfRun) -> str:
-    """Write the scenarios of all runs; return a line about it. Raises :class:`OarpyError`."""
+def write_scenarios(path: Path, experiment: RunList, scenario: ScenarioOfRun, what: str = "scenarios") -> str:
+    """Write the files of all runs, which are ``what``; return a line about it. Raises :class:`OarpyError`."""
 
     def lines(file: TextIO) -> None:
         for run in experiment.runs:
             file.write(json.dumps(scenario(run, experiment.places)) + "\n")
 
     write_file(path, lines)
-    return f"{len(experiment.runs)} scenarios written to {path}\n"
+    return f"{len(experiment.runs)} {what} written to {path}\n"

@@ -58,7 +58,16 @@ def do_runs(experiment: RunList, folder: Path, pool: Pool, err: TextIO, *, fresh
     )
 
 
-def tell_failed(failed: Sequence[FailedRun], err: TextIO) -> None:
+def run_experiment(experiment: RunList, folder: Path, pool: Pool, err: TextIO, *, fresh: bool = False) -> RunsDone:
+    """Make the folder, do the runs that are missing there, and name those that failed. Raises as :func:`do_runs`."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    done = do_runs(experiment, folder, pool, err, fresh=fresh)
+    _tell_failed(done.failed, err)
+    return done
+
+
+def _tell_failed(failed: Sequence[FailedRun], err: TextIO) -> None:
     """Name the runs that failed, with their parameters."""
     for run in failed:
         named = ", ".join(f"{name} {value}" for name, value in run.parameters.items())
