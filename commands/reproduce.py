@@ -161,6 +161,9 @@ def flexible(
 @app.command()
 def flexco(
     traces: Annotated[Path, typer.Option("--traces", metavar="DIR", help="Has the logs of CTC, HPC2N and SDSC.")],
+    figures: Annotated[
+        list[int] | None, typer.Option("--figure", metavar="N", help="1 to 11, once for each; default all.")
+    ] = None,
     output: Annotated[Path, typer.Option("--output", metavar="DIR", help="For all files.")] = Path("flexco"),
     quick: Quick = False,
     full: Annotated[bool, typer.Option("--full", help="Five seeds instead of two and one.")] = False,
@@ -177,6 +180,7 @@ def flexco(
         output,
         _pool(processes, dask),
         sys.stderr,
+        figures=figures or (),
         seed=seed,
         quick=quick,
         full=full,

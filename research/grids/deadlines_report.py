@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from oarpy.model.errors import UsageError
 from research.grids.deadlines import deadline_runs
 from research.grids.deadlines_figures import (
     FIGURES,
@@ -18,7 +17,7 @@ from research.grids.deadlines_figures import (
     points_of,
     write_figures,
 )
-from research.runs.drawing import can_draw
+from research.runs.drawing import can_draw, wanted_figures
 from research.runs.experiment import Parameters
 from research.runs.judged_claims import JudgedClaim, claims_text, status, verdict, write_claims
 from research.runs.pools import Pool
@@ -40,10 +39,7 @@ def reproduce_deadlines(
     as_json: bool = False,
 ) -> tuple[str, int]:
     """Return the claims as text, and the exit status. Raises :class:`UsageError` for a figure that does not exist."""
-    for figure in figures:
-        if figure not in FIGURES:
-            raise UsageError(f"there is no figure {figure}", hint="--figure N, from 1 to 9")
-    wanted = sorted(set(figures)) or list(FIGURES)
+    wanted = list(wanted_figures(FIGURES, figures))
     jobs, seeds = (_QUICK_JOBS, _QUICK_SEEDS) if quick else (_JOBS, _SEEDS)
     experiment = deadline_runs(points_of(wanted), range(seed, seed + seeds), jobs)
     done = run_experiment(experiment, output, pool, err, fresh=fresh)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from oarpy.model.errors import OarpyError, UsageError
+from oarpy.model.errors import OarpyError
 from oarpy.negotiation.simulation.workload import Workload
 from oarpy.simulation.reports.output_files import write_file
 from research.ndrms.charts import write_chart
@@ -18,7 +18,7 @@ from research.ndrms.claims import PublishedClaim, claims, end_delays
 from research.ndrms.experiments import Experiment, Measured, Results, experiment_of, ndrms_runs, workload
 from research.ndrms.figures import FIGURES, JUDGED, READINGS
 from research.ndrms.workloads import LoggedJob, read_log
-from research.runs.drawing import NOT_DRAWN, can_draw
+from research.runs.drawing import NOT_DRAWN, can_draw, wanted_figures
 from research.runs.pools import Pool, all_processes, local_pool
 from research.runs.runner import run_experiment
 
@@ -64,12 +64,9 @@ def reproduce(
     Raises :class:`UsageError` for a figure that does not exist or a log that is not there, and :class:`OarpyError` when
     a file cannot be written.
     """
-    for figure in figures:
-        if figure not in FIGURES:
-            raise UsageError(f"there is no figure {figure}", hint="--figure N, from 7 to 12")
+    wanted = list(wanted_figures(FIGURES, figures))
     log = read_log(traces)
     readings = (JUDGED,) if quick else READINGS
-    wanted = list(dict.fromkeys(figures or FIGURES))
     runs = {(figure, reading): list(FIGURES[figure](reading, quick)) for figure in wanted for reading in readings}
     results, failed = _measured(runs.values(), traces, output, pool, err or sys.stderr, fresh=fresh)
     results |= _served(runs.get((12, JUDGED), ()), results, log, real, err or sys.stderr)

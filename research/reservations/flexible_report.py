@@ -8,7 +8,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import TextIO
 
-from oarpy.model.errors import UsageError
 from research.reservations.flexible import WINDOWS, flexible_runs, scenario
 from research.reservations.flexible_figures import (
     FIXES,
@@ -23,7 +22,7 @@ from research.reservations.flexible_figures import (
     point,
     write_figures,
 )
-from research.runs.drawing import can_draw
+from research.runs.drawing import can_draw, wanted_figures
 from research.runs.experiment import Parameters
 from research.runs.judged_claims import JudgedClaim, claims_text, status, verdict, write_claims
 from research.runs.pools import Pool
@@ -55,7 +54,7 @@ def reproduce_flexible(
     Raises :class:`UsageError` for a figure or a log that there is not.
     """
     loads = (MEDIUM,) if quick else LOADS
-    wanted = _wanted(figures_of(loads), figures)
+    wanted = wanted_figures(figures_of(loads), figures)
     points = list({key(at): at for figure in wanted.values() for at in figure.points()}.values())
     seeds = range(seed, seed + (_FULL_SEEDS if full and not quick else 1))
     experiment = flexible_runs(points, _QUICK_WINDOWS if quick else WINDOWS, seeds, traces)
@@ -67,13 +66,6 @@ def reproduce_flexible(
     claims = flexible_claims(table, loads, wanted)
     write_claims(output / "claims.csv", claims)
     return claims_text(claims, as_json=as_json), 1 if done.failed else 0 if quick else status(claims)
-
-
-def _wanted(figures: Mapping[int, Figure], numbers: Sequence[int]) -> dict[int, Figure]:
-    for number in numbers:
-        if number not in figures:
-            raise UsageError(f"there is no figure {number}", hint=f"--figure N, from 1 to {max(figures)}")
-    return {number: figure for number, figure in figures.items() if not numbers or number in numbers}
 
 
 Found = tuple[str, bool] | None

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
+from oarpy.model.errors import UsageError
 from oarpy.simulation.reports.output_files import writing
 from research.runs.estimates import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Drawn = TypeVar("Drawn")
 NOT_DRAWN = "Charts are not drawn: they need the extra plots (matplotlib)."
 
 
@@ -28,6 +30,14 @@ def can_draw(err: TextIO | None = None) -> bool:
             print(NOT_DRAWN, file=err)
         return False
     return True
+
+
+def wanted_figures(figures: Mapping[int, Drawn], numbers: Sequence[int]) -> dict[int, Drawn]:
+    """Return the figures with these numbers, all without numbers. Raises :class:`UsageError` for one there is not."""
+    for number in numbers:
+        if number not in figures:
+            raise UsageError(f"there is no figure {number}", hint=f"--figure N, from {min(figures)} to {max(figures)}")
+    return {number: figure for number, figure in figures.items() if not numbers or number in numbers}
 
 
 @contextmanager

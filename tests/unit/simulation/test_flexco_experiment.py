@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from oarpy.model.errors import UsageError
 from research.reservations.flexco import LOCAL, flexco_run, flexco_runs, published, scenario
-from research.reservations.flexco_report import CellTable, flexco_claims
+from research.reservations.flexco_figures import FIGURES, PointTable
+from research.reservations.flexco_report import flexco_claims, reproduce_flexco
+from research.runs.pools import local_pool
 from tests.harness.made_up_logs import write_log
 
 _DAY = 86400
@@ -59,9 +65,25 @@ def test_claims_are_open_where_nothing_was_run(traces: Path) -> None:
     points = [{**POINT, "operation": operation} for operation in ("rigid", "shift", "remap")]
     experiment = flexco_runs(points, traces)
     rows = [(run, flexco_run(run, experiment.places)) for run in experiment.runs]
-    found = {claim.claim: claim for claim in flexco_claims(CellTable(rows))}
+    found = {claim.claim: claim for claim in flexco_claims(PointTable(rows), FIGURES)}
     assert found["4a"].ours.startswith("% below rigid: shift local")
     assert {name for name, claim in found.items() if claim.holds == "-"} == {
         *("4b", "4f", "4a-unscaled", "4b-unscaled", "4c-unscaled")
     }
     assert not any(found[name].judged for name in ("4a-who", "4f", "4g", "4a-unscaled"))
+
+
+def test_a_figure_has_its_runs_alone(traces: Path, tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"figures": [5], "quick": True}
+    output = tmp_path / "out"
+    told, _ = reproduce_flexco(traces, output, local_pool(1), io.StringIO(), **asked)
+    assert {path.name for path in output.glob("figure*.csv")} == {"figure05.csv"}
+    (line,) = csv.DictReader((output / "figure05.csv").read_text().splitlines())
+    (run,) = csv.DictReader((output / "runs.csv").read_text().splitlines())
+    assert (line["operation"], line["runs"], line["collapsed"]) == ("remap", "1", run["collapsed"])
+    assert {row.split()[0] for row in told.splitlines() if "not run" not in row} == {"4d:", "4g:"}
+    written = tmp_path / "files"
+    reproduce_flexco(traces, output, local_pool(1), io.StringIO(), write=written, **asked)
+    assert len(written.read_text().splitlines()) == 1
+    with pytest.raises(UsageError, match="no figure 8"):
+        reproduce_flexco(traces, output, local_pool(1), io.StringIO(), figures=[8], quick=True)
