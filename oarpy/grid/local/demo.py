@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from oarpy.grid.local import mpi_job
 from oarpy.grid.local.bag_demo import DISCLOSE, SITE, BagDemo
 from oarpy.grid.local.local_grid import add_clusters, local_grid
+from oarpy.grid.local.metajob_demo import MetajobDemo
 from oarpy.grid.local.transcript import CORES, DEADLINE, Transcript, say, write
 from oarpy.model.errors import OarpyError
 
@@ -32,6 +32,7 @@ def run_grid_demo() -> None:
         settings: dict[str, Any] = {"site": SITE, "disclose": DISCLOSE, "algorithm": 1, "kill_grace": 2.0}
         with local_grid(folder, CORES, broker, user, **settings) as grid:
             GridDemo(grid).run()
+            MetajobDemo(grid).run()
             BagDemo(grid).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -50,8 +51,7 @@ class GridDemo(Transcript):
         self._together()
         self._evicting()
         self._refused()
-        self._shifted()
-        self._remapped()
+        self._delete_local("west")
 
     def _mapped(self) -> int:
         """Fill the clusters with local jobs, and submit a job that waits where it ends first; return its number."""
@@ -109,58 +109,6 @@ class GridDemo(Transcript):
         self._hold("west" in done, "west is not named as who refuses")
         left = self._grid.run("oarstat", "-u", self._grid.user.pw_name, on="north").stdout
         self._hold(not re.search(r"^\d", left, re.MULTILINE), f"something is left on north: {left}")
-
-    def _shifted(self) -> None:
-        """Let one program over two clusters begin earlier on both, after early ends."""
-        say("One program on 6 processors: no cluster has as many, so it begins on two when their local jobs are over")
-        if missing := mpi_job.what_is_missing():
-            write(f"{missing}: the program begins on one host\n")
-        mpi_job.prepare(self._grid.home)
-        local = [(name, self._occupy(name, 4, 20)) for name in ("north", "south")]
-        job = self._spread(6, "shift")
-        say("Both local jobs end early: its parts begin earlier on both clusters, and the program when both run")
-        for name, number in local:
-            self._delete(name, number)
-        self._summed(job, r"shift north \d, south \d at .* -> north \d, south \d at .*: moved")
-
-    def _remapped(self) -> None:
-        """Let a program over two clusters go to one of them, which saves the overhead."""
-        say("One program on 4 processors of two clusters, as long as both are half full: there it takes a fifth longer")
-        others = [self._occupy("north", 2, minutes) for minutes in (60, 20)]
-        local = [self._occupy("south", 2, minutes) for minutes in (60, 20)]
-        job = self._spread(4, "remap")
-        self._hold(self._walltimes(job) == [720], f"its parts have {self._walltimes(job)} s")
-        say("South is free early: the program goes there alone, and has no overhead any more")
-        for number in local:
-            self._delete("south", number)
-        self._wait("it is on one cluster", lambda: self._walltimes(job) == [600])
-        self._hold(self._clusters(job) == ["south"], f"the job is on {self._clusters(job)}")
-        write("its walltime was 0:12:0 and is 0:10:0\n")
-        self._summed(job, r"remap north 2, south 2 at .* -> south 4 at .*: moved")
-        for number in others:
-            self._delete("north", number)
-        self._delete_local("west")
-
-    def _spread(self, procs: int, operation: str) -> int:
-        """Submit the program of MPI over clusters; return its number."""
-        options = ("--parts", "any", "-l", f"core={procs},walltime=0:10:0", "--overhead", "20%")
-        (job,) = self._submit(*options, "--operation", operation, "./sum.sh")
-        self._show("oargridstat", "--why", str(job))
-        return job
-
-    def _summed(self, job: int, moved: str) -> None:
-        """Wait until the program has ended, and check where its job was moved, and its result."""
-        self._wait("the job is over", lambda: self._state(job) in ("Terminated", "Error"))
-        self._hold(re.search(moved, self._show("oargridstat", "--moves", str(job))) is not None, "it did not move so")
-        self._hold(self._state(job) == "Terminated", f"job {job} is {self._state(job)}")
-        summed = (self._grid.home / f"sum.{job}").read_text().strip()
-        write(f"the sum is {summed}, as on one host\n")
-        self._hold(summed == str(mpi_job.RESULT), f"the sum should be {mpi_job.RESULT}")
-
-    def _walltimes(self, job: int) -> list[int]:
-        """Return the walltimes of the parts that wait, in seconds, each once."""
-        query = "SELECT DISTINCT extract(epoch FROM walltime)::int FROM grid_parts WHERE job = %s AND state = 'Waiting'"
-        return [seconds for (seconds,) in self._grid.sql(query, job)]
 
     def _submit_components(self, count: int, request: str) -> int:
         program = "date +%s.%N > begun.$OAR_GRID_JOB_ID.$OAR_GRID_COMPONENT; sleep 600"
