@@ -85,9 +85,9 @@ def common_place(
     One cluster with room for all comes before several. On several, each gives as much as it has free for the run time
     on the slowest of all clusters: it is not known yet which clusters get a part.
     """
-    slowest = request.spread(min(provider.speed for provider in providers))
+    search = _Search(providers, request)
     for start in instants:
-        place = _on_one(providers, request, start) or _on_several(providers, request, start, slowest)
+        place = search.on_one(start) or search.on_several(start)
         if place is not None:
             return place
     return None
@@ -130,27 +130,86 @@ def _whole(
     raise PluginFailed(f"plug-in '{name}' gives a place that is not free or not whole: {dict(place.parts)}")
 
 
-def _on_one(providers: Sequence[CoProvider[Hold]], request: ParallelRequest, start: float) -> CommonPlace | None:
-    for provider in providers:
-        time = request.alone(provider.speed)
-        fits = request.at_most.get(provider.name, request.procs) >= request.procs and start + time <= request.end_by
-        if fits and provider.timeline.fits(request.procs, start, time):
-            return CommonPlace(start, start + time, {provider.name: request.procs})
-    return None
+@dataclass(slots=True)
+class _Room(Generic[Hold]):
+    """How many processors a cluster has free for ``time`` seconds, of which a job may use ``most``.
+
+    It had ``free`` when it was seen, and has no more before ``until``.
+    """
+
+    provider: CoProvider[Hold]
+    time: float
+    most: int
+    free: int = 0
+    seen: float = -inf
+    until: float = -inf
+
+    def see(self, start: float) -> None:
+        """See how many processors are free at an instant."""
+        if self.seen != start:
+            self.free = max(min(self.provider.timeline.free(start, self.time), self.most), 0)
+            self.seen = self.until = start
+
+    def more_at(self) -> float:
+        """Return the instant from which on more processors are free than were seen."""
+        if self.until == self.seen:
+            self.until = inf
+            if self.free < self.most:
+                self.until = self.provider.timeline.earliest(self.free + 1, self.time, self.seen)
+        return self.until
 
 
-def _on_several(
-    providers: Sequence[CoProvider[Hold]], request: ParallelRequest, start: float, time: float
-) -> CommonPlace | None:
-    left, parts, speeds = request.procs, {}, []
-    for provider in providers:
-        most = min(left, request.at_most.get(provider.name, left))
-        here = min(most, provider.timeline.free(start, time)) if most else 0
-        if here:
-            parts[provider.name] = here
-            speeds.append(provider.speed)
-            left -= here
-    if left:
+class _Search(Generic[Hold]):
+    """A search for room at rising instants, which passes over those at which no cluster has more than it had before."""
+
+    def __init__(self, providers: Sequence[CoProvider[Hold]], request: ParallelRequest) -> None:
+        slowest = request.spread(min(provider.speed for provider in providers))
+        limits = [(provider, request.at_most.get(provider.name, request.procs)) for provider in providers]
+        self._request = request
+        self._alone = [(one, request.alone(one.speed)) for one, most in limits if most >= request.procs]
+        self._rooms = [_Room(one, slowest, min(most, request.procs)) for one, most in limits if most]
+        self._one_from = self._several_from = -inf
+        """Before these instants no cluster has room for all, and all together have not."""
+
+    def on_one(self, start: float) -> CommonPlace | None:
+        """Return the place at an instant on the first cluster that has room for all."""
+        if start < self._one_from:
+            return None
+        procs, end_by = self._request.procs, self._request.end_by
+        for provider, time in self._alone:
+            if start + time <= end_by and provider.timeline.fits(procs, start, time):
+                return CommonPlace(start, start + time, {provider.name: procs})
+        found = [
+            (one.timeline.earliest(procs, time, start), time) for one, time in self._alone if start + time <= end_by
+        ]
+        self._one_from = min((instant for instant, time in found if instant + time <= end_by), default=inf)
         return None
-    end = start + request.spread(min(speeds))
-    return CommonPlace(start, end, parts) if end <= request.end_by else None
+
+    def on_several(self, start: float) -> CommonPlace | None:
+        """Return the place at an instant on several clusters, each of which gives as much as it has."""
+        if start < self._several_from or not self._enough(start):
+            return None
+        left, parts, speeds = self._request.procs, {}, []
+        for room in self._rooms:
+            if here := min(left, room.free):
+                parts[room.provider.name] = here
+                speeds.append(room.provider.speed)
+                left -= here
+        end = start + self._request.spread(min(speeds))
+        return CommonPlace(start, end, parts) if end <= self._request.end_by else None
+
+    def _enough(self, start: float) -> bool:
+        """Tell whether all clusters together have room at an instant; then all are seen at it."""
+        for room in self._rooms:
+            if room.until <= start:
+                room.see(start)
+        for room in self._rooms:
+            if self._free() >= self._request.procs:
+                room.see(start)
+        if self._free() >= self._request.procs:
+            return True
+        self._several_from = min((room.more_at() for room in self._rooms), default=inf)
+        return False
+
+    def _free(self) -> int:
+        return sum(room.free for room in self._rooms)
