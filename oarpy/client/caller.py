@@ -319,13 +319,13 @@ class ProcessCaller:
         return connect(database_dsn(configuration), name, timeout=configuration.database.connect_timeout)
 
     def snapshot_reader(self, configuration: Configuration) -> SnapshotReader:
-        """Return a new one."""
+        """Return a new reader of snapshots."""
         from oarpy.cluster_state.snapshot_reader import SnapshotReader
 
         return SnapshotReader(configuration)
 
     def existing_reader(self) -> ExistingReader:
-        """Return a new one."""
+        """Return a new reader of snapshots."""
         from oarpy.cluster_state.existing_resources import ExistingReader
 
         return ExistingReader()

@@ -86,7 +86,7 @@ class ArrayTails:
 
     @property
     def jobs(self) -> int:
-        """How many jobs are left out."""
+        """The number of jobs left out."""
         return sum(len(family.ids) - family.head for family in self._families)
 
     def runs(self) -> list[tuple[int, int]]:

@@ -114,7 +114,7 @@ class Output:
         self.stream = io.TextIOWrapper(buffer, encoding="utf-8", errors=errors, line_buffering=terminal)
 
     def close(self) -> None:
-        """Send the rest, to a caller that may be gone."""
+        """Send what is left of the output, to a caller that may be gone."""
         with suppress(BrokenPipeError):
             self.stream.flush()
         self._frames.abandoned = True

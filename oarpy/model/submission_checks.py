@@ -89,7 +89,7 @@ def optional_integer(value: object) -> int | None:
 
 
 def optional_throttle(value: object) -> int | None:
-    """Take how many members of an array may run at once, or None."""
+    """Check the number of members of an array that may run at once; None sets no limit."""
     return None if value is None else integer(1, LARGEST_ARRAY)(value)
 
 

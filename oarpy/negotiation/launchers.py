@@ -38,7 +38,7 @@ class ApplicationLauncher:
 
     @property
     def configurations(self) -> int:
-        """How many different configurations it computed a run time for."""
+        """The number of different configurations whose run time it computed."""
         raise NotImplementedError
 
     def choose(self, view: View, now: Time) -> Choice | None:
@@ -62,7 +62,7 @@ class Moldable(ApplicationLauncher):
 
     @property
     def configurations(self) -> int:
-        """How many pairs of a cluster and a number of hosts it computed a run time for."""
+        """The number of pairs of a cluster and a number of hosts whose run time it computed."""
         return sum(map(len, self._walltimes))
 
     def run_time(self, hosts: Mapping[str, int]) -> Time:
@@ -134,7 +134,7 @@ class Complex(ApplicationLauncher):
 
     @property
     def configurations(self) -> int:
-        """How many numbers of free hosts of all clusters it computed a run time for."""
+        """The number of different counts of free hosts, over all clusters, whose run time it computed."""
         return len(self._best)
 
     def run_time(self, hosts: Mapping[str, int]) -> Time:

@@ -181,7 +181,7 @@ class SignAsked(LauncherMessage, word="ping"):
 
 
 class SignGiven(LauncherMessage, word="pong"):
-    """Give one."""
+    """Give the sign of life that was asked for."""
 
 
 MESSAGES: dict[str, type[LauncherMessage]] = {

@@ -1,4 +1,4 @@
-"""What commands print of recurring jobs."""
+"""Reports of recurring jobs, as commands print them."""
 
 from __future__ import annotations
 

@@ -19,15 +19,15 @@ Place: TypeAlias = Callable[[Snapshot], Placed]
 
 
 class Fitted(Protocol):
-    """What follows from the places of jobs."""
+    """The walltimes that follow from the places of jobs."""
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """Return what went wrong on the way, and was done in another way."""
+        """Return the faults on the way, each of which was got round."""
 
 
 class FittingStep(Protocol):
-    """Who fits the walltimes of jobs to their places."""
+    """A step that fits the walltimes of jobs to their places."""
 
     def fitted(self, snapshot: Snapshot, place: Place) -> tuple[Placed, Fitted]:
         """Have the jobs of a snapshot placed until their walltimes fit; return their places and what follows."""

@@ -35,7 +35,7 @@ Cores = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What follows for a job from the types of its nodes; ``walltime`` in seconds."""
+    """The map and the walltime of a job that follow from the types of its nodes; ``walltime`` in seconds."""
 
     cores: Cores
     map: ProcessMap
@@ -148,7 +148,7 @@ class MappedJobs:
         return fits[job].walltime if job in fits else self.jobs[job].walltime
 
     def _moved(self, placed: Placed, fits: Mapping[int, Fit]) -> dict[int, Fit]:
-        """Return what follows for jobs that are placed on other types than they were."""
+        """Return new fits for jobs that are now placed on other node types than before."""
         moved = {}
         for placement in placed[0].placements:
             job = self.jobs.get(placement.job)

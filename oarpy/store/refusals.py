@@ -100,7 +100,7 @@ class Refusals:
 
     @property
     def any(self) -> bool:
-        """Whether a write has to look at its jobs one by one."""
+        """True if a write has to look at its jobs singly."""
         return self.careful or bool(self._waits)
 
 

@@ -73,7 +73,7 @@ class NodeProbe:
     answered: float = 0.0
 
     def clock_offset(self) -> float:
-        """Return the seconds by which its clock is surely ahead of ours (below 0: behind); 0 within the round trip."""
+        """Return by how many seconds the node's clock is surely ahead of the server's (below 0: behind)."""
         if self.report is None:
             return 0.0
         clock = self.report.clock

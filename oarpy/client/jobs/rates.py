@@ -85,7 +85,7 @@ def forget(session: Session, program: str | None, user: str | None, *, everybody
 
 
 def _whose(session: Session, user: str | None, *, everybody: bool) -> str | None:
-    """Return whose rates are meant, None for all."""
+    """Return the user whose rates are meant; None means all users."""
     if everybody or (user is not None and user != session.user):
         session.require_admin("see and forget the rates of others")
     return None if everybody else user or session.user

@@ -206,7 +206,7 @@ class _Stocks:
         return {name: self._capacities[place] for name, place in places.items() if place in self._capacities}
 
     def text(self, resource: ResourceRow) -> str:
-        """Return the same for people."""
+        """Return the table as text for people."""
         units = {consumable.name: consumable.unit for consumable in self._consumables}
         return ", ".join(
             f"{name}={amount_text(stock.capacity, units[name])} ({amount_text(stock.held, units[name])} held)"

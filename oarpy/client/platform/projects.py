@@ -179,7 +179,7 @@ def prefer(session: Session, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Seeded:
-    """How many projects and members were made of what jobs named; ``left_out`` are users whose names no member has."""
+    """The numbers of projects and members made from names in jobs; ``left_out``: users whose names do not fit."""
 
     projects: int
     members: int
@@ -443,7 +443,7 @@ def shown_text(project: ListedProject, members: Sequence[MemberRow]) -> str:
 
 
 class SeededDocument(TypedDict):
-    """How many projects and members were made of what jobs named, and the users that were left out."""
+    """The numbers of projects and members made from the names that jobs had, and the users left out."""
 
     projects: int
     members: int
@@ -451,7 +451,7 @@ class SeededDocument(TypedDict):
 
 
 def seeded_record(seeded: Seeded) -> SeededDocument:
-    """Return what was made of what jobs named as JSON."""
+    """Return the projects and members made from the names that jobs had, as JSON."""
     return {"projects": seeded.projects, "members": seeded.members, "left_out": seeded.left_out}
 
 

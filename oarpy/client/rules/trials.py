@@ -117,7 +117,7 @@ class Trial:
         return "\n".join(lines) + "\n"
 
     def data(self) -> TrialDocument:
-        """Return the same for programs."""
+        """Return the results as data for programs."""
         return {
             "compared": self.compared,
             "tried": len(self.specimens),

@@ -178,7 +178,7 @@ class WithdrawnJobs:
 
     @property
     def looked_at(self) -> int:
-        """How many kinds are dealt with now."""
+        """The number of kinds that are dealt with now."""
         return len(self.jobs)
 
     def look_further(self) -> bool:

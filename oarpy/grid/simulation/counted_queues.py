@@ -37,7 +37,7 @@ class CountedQueue(ABC):
 
     @property
     def idle(self) -> int:
-        """How many processors are neither held by a running job nor claimed."""
+        """The number of processors that no running job holds and nobody claims."""
         return self._idle
 
     def holders(self) -> Set[int]:

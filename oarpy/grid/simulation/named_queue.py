@@ -50,7 +50,7 @@ class NamedQueue:
 
     @property
     def idle(self) -> int:
-        """How many processors are neither held by a running job nor claimed."""
+        """The number of processors that no running job holds and nobody claims."""
         return self.idle_bits.bit_count()
 
     @property

@@ -61,7 +61,7 @@ class ClusterQueue(Protocol):
 
     @property
     def idle(self) -> int:
-        """How many processors are neither held by a running job nor claimed."""
+        """The number of processors that no running job holds and nobody claims."""
 
     def holders(self) -> Set[int]:
         """Return the jobs that hold processors."""

@@ -1,4 +1,4 @@
-"""``oargridsub`` as a function: the typed options are checked and stored; the broker's modules do the rest."""
+"""``oargridsub`` as a function: it checks and stores the typed options; the broker's modules go on."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Completions:
     def _found(
         self, wanted: Sequence[int | WaitingJob], gone: frozenset[int], joined: Sequence[WaitingJob], resumed: int = 0
     ) -> dict[int, float]:
-        """Return the ends of jobs by their numbers."""
+        """Return the end of each job by its number."""
         joining = [job for job in wanted if isinstance(job, WaitingJob)]
         numbers = [job for job in wanted if isinstance(job, int)]
         waiting = [number for number in numbers if number in self._waiting and number not in gone]

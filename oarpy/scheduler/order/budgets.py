@@ -55,7 +55,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What a job is billed: ``rate`` during [begin, end)."""
+    """The bill of a job: ``rate`` billing units an hour during [begin, end)."""
 
     begin: float
     end: float

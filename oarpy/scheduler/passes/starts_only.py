@@ -47,7 +47,7 @@ def _looks_at_others(job: WaitingJob) -> bool:
 
 
 def plan_starts(snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matchers: Matchers | None = None) -> Plan:
-    """Return the decisions of ``plan(snapshot, orders, matchers)`` for now; ``unseen`` are the jobs without one.
+    """Return the decisions of ``plan(snapshot, orders, matchers)`` for now; ``unseen`` are the jobs without a decision.
 
     All starts, cancellations and answers to reservations are in it. The snapshot must satisfy :func:`starts_suffice`.
     Jobs that stay parked are among the unseen: the jobs they wait for may not have been looked at.

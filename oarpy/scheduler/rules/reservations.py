@@ -91,7 +91,7 @@ def with_reservations(snapshot: Snapshot, moved: Iterable[Reservation]) -> Snaps
 def whole_again(snapshot: Snapshot) -> tuple[Snapshot, tuple[Reservation, ...]]:
     """Give reservations that lost resources other resources in their place, if there are any.
 
-    Reservations that a slice cares for are left alone. Return the changed snapshot, and the reservations that moved.
+    Reservations that belong to a slice are left alone. Return the changed snapshot, and the reservations that moved.
     """
     others = snapshot.promising.own if snapshot.promising is not None else ()
     broken = [

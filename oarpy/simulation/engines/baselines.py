@@ -67,7 +67,7 @@ class CountingFcfs:
         self._queue: list[tuple[Rank, int]] = []
 
     def planned(self, job: int) -> float | None:
-        """Return the planned start of a waiting job: only the head of the queue has one."""
+        """Return the planned start of a waiting job; only the head of the queue has a planned start."""
         if not self._queue or self._queue[0][1] != job:
             return None
         return self._pool.earliest(self._jobs[job].procs)[0]

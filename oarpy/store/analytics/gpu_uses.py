@@ -95,7 +95,7 @@ _OF_JOB = "SELECT gpus, busy, memory, seconds, busy_seconds, memory_peak, memory
 
 
 class GpuUseRow(NamedTuple):
-    """How busy the GPUs of a job are: of ``gpus``, ``busy`` at the last look, and for how many of all seconds."""
+    """The use of a job's GPUs: of ``gpus``, ``busy`` at the last look, and the busy seconds among all seconds."""
 
     gpus: int
     busy: float

@@ -151,7 +151,7 @@ def of_job(connection: Connection, job: int) -> MetajobRow:
 
 
 def count_before(connection: Connection, job: int) -> int:
-    """Return how many jobs of this kind came before one."""
+    """Return the number of jobs of this kind that came before the job."""
     row = connection.execute(_EARLIER, [job]).fetchone()
     return row[0] if row else 0
 

@@ -173,7 +173,7 @@ _DOUBTS = """
 
 
 def read(connection: Connection, transaction: int) -> GridTransactionRow | None:
-    """Return a transaction; None if there is no such one."""
+    """Return the transaction with this id, or None."""
     transactions = _rows(connection, _ONE, transaction)
     return transactions[0] if transactions else None
 

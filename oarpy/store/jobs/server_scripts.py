@@ -65,7 +65,7 @@ def find(connection: Connection, kind: str, attempts: Sequence[tuple[int, int]])
 
 
 def end(connection: Connection, outcomes: Sequence[ScriptOutcome]) -> None:
-    """Record how scripts ended, each once, with its event if it has one."""
+    """Record the ends of scripts, each once, with its event if there is an event."""
     if outcomes:
         names = ("job", "attempt", "kind", "outcome", "detail", "event")
         connection.execute(_END, [[getattr(outcome, name) for outcome in outcomes] for name in names])

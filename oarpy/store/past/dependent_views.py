@@ -48,11 +48,11 @@ class StoredView:
         return self.schema in _OURS
 
     def reads_past(self) -> bool:
-        """Tell whether it is one of the views of both, or reads one."""
+        """Tell whether the view unites live and past rows, or reads such a view."""
         return self.schema == "oar_all" or "oar_all." in self.text
 
     def reads(self, tables: Iterable[str]) -> bool:
-        """Tell whether it is the view of live and past rows of one of these tables, or reads one."""
+        """Tell whether the view unites live and past rows of one of these tables, or reads such a view."""
         if self.schema == "oar_all":
             return self.name in tables
         return any(re.search(rf"\boar_all\.{table}\b", self.text) for table in tables)

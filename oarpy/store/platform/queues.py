@@ -72,7 +72,7 @@ def activate(connection: Connection, names: Sequence[str], active: bool) -> None
 
 
 def user(connection: Connection, name: str) -> int | None:
-    """Return a job of the queue, ended or not; None if there never was one."""
+    """Return a job of the queue, ended or not; None if it never had a job."""
     row = connection.execute(_USER, (name,)).fetchone()
     return None if row is None else int(row[0])
 

@@ -12,7 +12,7 @@ from oarpy.store.schema.jobs import of_job
 
 
 def _program(*, key: bool = False) -> tuple[Column[Any], ...]:
-    """Return the columns that say which program it is; one that changes is another one."""
+    """Return the columns that identify a program; a changed file is another program."""
     return (
         # together with the others it fits into a key
         column("program", Text, "path of the program, or its name", key=key, check=_named("program", 1000)),

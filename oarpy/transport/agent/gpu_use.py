@@ -28,7 +28,7 @@ _LIBRARY = "libnvidia-ml.so.1"
 
 
 class _Rates(ctypes.Structure):
-    """How busy a card and its memory were, in percent of the driver's last period."""
+    """The load of a card and of its memory, in percent of the driver's last period."""
 
     _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
 

@@ -75,7 +75,7 @@ def job_filter(
     until: Date = None,
     ended: Annotated[bool, Query(description="ended jobs too; implied by state, array, since and until")] = False,
 ) -> JobFilter:
-    """Return what the parameters of a list mean; raise :class:`oarpy.model.errors.UsageError`."""
+    """Return the filter that the parameters of a list describe; raise :class:`oarpy.model.errors.UsageError`."""
     states = job_views.known_states(state)
     begin, end = (None if text is None else parse_date(text) for text in (since, until))
     return JobFilter(

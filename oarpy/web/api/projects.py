@@ -92,7 +92,7 @@ def remove(request: Request, identity: Administering, name: Name) -> RemovedDocu
 
 @router.put("/projects/{name}/members/{user}")
 def set_member(request: Request, identity: Submitting, name: Name, user: User, wish: RoleWish) -> ShownDocument:
-    """Make a user a member or a coordinator, whether or not it is one."""
+    """Make a user a member or a coordinator of a project, whatever the user was before."""
     with seats_of(request).session(identity, changes=True) as session:
         present = projects.shown(session, name)[1]
         if any(member.user_name == user for member in present):

@@ -52,7 +52,7 @@ class _Asked(BaseModel):
     trace: bool = Field(False, description="with what each admission rule did")
 
     def options(self) -> Options:
-        """Return the same as oarsub reads it."""
+        """Return the submission as ``oarsub`` would read it from its options."""
         given = {name: getattr(self, name) for name in OPTIONS if name not in _LEFT_OUT}
         lines = given.pop(_PARAMETERS)
         texts = {name: value for name, value in given.items() if isinstance(value, str)}

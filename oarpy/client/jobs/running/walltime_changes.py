@@ -68,7 +68,7 @@ class WalltimeDocument:
         )
 
     def data(self) -> dict[str, JsonValue]:
-        """Return the same for programs."""
+        """Return the answer as data for programs."""
         return asdict(self)
 
 

@@ -22,7 +22,7 @@ MOST_SAMPLES = 20
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """Members that failed of one cause on one node (or on none); ``sample`` is the last line of stderr of one."""
+    """Members that failed on a node (or on none) for the same cause; ``sample``: the last line of a stderr."""
 
     cause: str
     node: str

@@ -151,7 +151,7 @@ def ask_again(
 
 
 def _event(bag: BagAsked, answers: Mapping[str, ClusterAnswer]) -> OffersTold:
-    """Return what clusters told, for the core."""
+    """Return the offers of clusters as an event for the core."""
     told = {name: answer.offered for name, answer in answers.items()}
     offers = [ClusterOffer(name, one.tasks, one.end) for name, offered in told.items() for one in offered.offers]
     power = {name: offered.power for name, offered in told.items() if offered.power is not None}

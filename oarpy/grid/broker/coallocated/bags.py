@@ -87,7 +87,7 @@ class _Award:
 
 @dataclass(slots=True)
 class GridBags:
-    """What is done for them. ``tolerance``: seconds by which clocks of clusters may be off."""
+    """The steps by which bags get their tasks run. ``tolerance``: seconds by which clocks of clusters may be off."""
 
     transactions: Transactions
     conversations: Conversations[object]

@@ -163,7 +163,7 @@ def _slots(
 
 
 def _word(one: RatedType, told: Mapping[str, TypeTold]) -> str:
-    """Return what a cluster said of a type."""
+    """Return a cluster's answer about a node type, as text."""
     if not one.rates:
         return f"{one.name}: {one.reason}"
     rates = ", ".join(f"{size} {rate:.4g}" for size, rate in one.rates.items())

@@ -677,7 +677,7 @@ def _note_map(connection: Connection, job: int, placed: PlacedParts) -> None:
 def first_cluster(
     connection: Connection, file: GridJobFile, metajob: MetajobRow, known: Sequence[GridClusterRow]
 ) -> str:
-    """Return the cluster that is asked first: clusters take turns in being it, and a job keeps its first one."""
+    """Return the cluster that is asked first. Clusters take turns, and a job keeps its first cluster."""
     names = [row.name for row in known]
     if not names or metajob.first in names:
         return metajob.first

@@ -173,7 +173,7 @@ def _pending(snapshot: Snapshot, places: dict[int, Claim]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _OfferNames:
-    """What offers of one answer are called."""
+    """The names of the offers in an answer."""
 
     context: CallContext
     request: PartRequest

@@ -47,7 +47,7 @@ class JobEntry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        """How many tasks it has."""
+        """The number of its tasks."""
         return 1
 
     @property
@@ -90,7 +90,7 @@ class OffersJobEntry(JobEntry, frozen=True, forbid_unknown_fields=True, kw_only=
 
     @property
     def count(self) -> int:
-        """How many tasks it has."""
+        """The number of its tasks."""
         return 1 if self.tasks is UNSET else self.tasks
 
 
@@ -103,7 +103,7 @@ class BagsJobEntry(JobEntry, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     @property
     def count(self) -> int:
-        """How many tasks it has."""
+        """The number of its tasks."""
         return 1 if self.tasks is UNSET else self.tasks
 
 

@@ -133,7 +133,7 @@ def _replace(path: str, text: str, account: Account) -> None:
 
 
 def write_for(account: Account, path: str, text: str) -> None:
-    """Write a file that only the user of a job may read. Raises ``OSError``."""
+    """Write a file that only the job's user may read. Raises ``OSError``."""
     fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     try:
         content = memoryview(text.encode(errors="surrogateescape"))
