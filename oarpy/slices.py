@@ -29,7 +29,10 @@ MODULES = {
 }
 """Modules, made of a configuration, by their names; each runs where the setting beside it is neither empty nor 0."""
 
-CONTRADICTIONS = (f"{_NEGOTIATION}.store.contradictions:contradictions",)
+CONTRADICTIONS = (
+    f"{_NEGOTIATION}.store.contradictions:contradictions",
+    "oarpy.recurrence.contradictions:contradictions",
+)
 """Functions that say, of a connection, what rows contradict themselves, a line each with what mends it."""
 
 

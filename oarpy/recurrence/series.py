@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from oarpy.client.caller import ProcessCaller, acting_for
-from oarpy.client.session import Session, has_account, is_administrator
+from oarpy.client.session import Session, is_administrator
 from oarpy.client.submission import job_keys
 from oarpy.client.submission.options import Options
 from oarpy.client.submission.site import unix_groups
@@ -41,6 +41,10 @@ _ONCE = {
     "key_export": "oarsh finds the key of each job by itself: leave -e out",
 }
 """Fields of a submission that is made once, with the cure."""
+
+
+class NoAccount(NotAllowed):
+    """The system does not know the user of a series: there is no account, or who knows accounts does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +142,11 @@ class _Owner(ProcessCaller):
 
 
 def _session(connection: Connection, configuration: Configuration, user: str) -> Session:
-    """Return a session on behalf of a user; raise :class:`NotAllowed` for a user without an account."""
-    if not has_account(user):
-        raise NotAllowed(f"user '{user}' has no account on this machine", hint="ask an admin to add it")
-    uid = pwd.getpwnam(user).pw_uid
+    """Return a session on behalf of a user. Raises :class:`NoAccount`."""
+    try:
+        uid = pwd.getpwnam(user).pw_uid
+    except (KeyError, ValueError):
+        raise NoAccount(f"user '{user}' has no account on this machine", hint="ask an admin to add it") from None
     return Session(connection, configuration, user, uid, is_administrator(configuration, user, uid))
 
 

@@ -280,3 +280,20 @@ def test_amounts_of_the_past_keep_jobs_apart(cluster: SmallCluster, shell: Shell
     cluster.sql("INSERT INTO assigned_amounts VALUES (%s, 'memory', 'n1', 6, tstzrange(%s, %s))", first, at(0), at(600))
     later = starts(shell, tmp_path, "--since", at(50).isoformat())
     assert later == {second: 100, third: 600, fourth: 210}
+
+
+def test_a_job_from_before_the_period_keeps_its_gpu_for_itself(
+    cluster: SmallCluster, shell: Shell, tmp_path: Path
+) -> None:
+    cluster.sql("ALTER TABLE resources ADD gpu text")
+    cluster.sql("INSERT INTO resource_properties VALUES ('gpu', 'text', false)")
+    cluster.sql("UPDATE resources SET gpu = 'g1' WHERE network_address = 'n1'")
+    train = ("/gpu=1/core=1,walltime=1:0:0",)
+    before = add(cluster, Past(0, 600, train))
+    after = add(cluster, Past(100, 10, train, start=600))
+    cluster.sql(
+        "INSERT INTO assigned_resources SELECT %s, min(resource_id), tstzmultirange(tstzrange(%s, %s)) FROM resources",
+        before, at(0), at(600),
+    )  # fmt: skip
+    assert starts(shell, tmp_path) == {before: 0, after: 600}
+    assert starts(shell, tmp_path, "--since", at(50).isoformat()) == {after: 600}

@@ -28,6 +28,7 @@ from tests.harness.mail_server import mail_server
 from tests.harness.oarsub_cluster import Connection, Submitter, contents, process
 from tests.harness.sample_cluster import ME
 from tests.harness.small_cluster import SETTINGS
+from tests.harness.wrong_rows import wrong_rows
 
 pytestmark = pytest.mark.db
 
@@ -76,7 +77,7 @@ def test_a_job_comes_at_each_due_time(connection: Connection, oarsub: Submitter)
     assert connection.execute("SELECT count(*) FROM jobs").fetchone() == (0,)
     early = wait_until(connection, first - timedelta(seconds=1))
     assert (early.word, early.wake_at) == ("nothing", first.timestamp())
-    assert wait_until(connection, first).word == "submitted 1, refused or gone 0"
+    assert wait_until(connection, first).word == "submitted 1, others 0"
     assert wait_until(connection, first).word == "nothing"
     wait_until(connection, first + 2 * HOUR)
     assert of_series(connection, series) == [(first, 1), (first + 2 * HOUR, 1)]
@@ -178,7 +179,7 @@ def test_a_due_time_that_somebody_took_is_left(connection: Connection, oarsub: S
     wait_until(connection, first)
     connection.execute("UPDATE recurring_jobs SET next_due_at = next_due_at - interval '4 hours'")
     refused = wait_until(connection, first)
-    assert refused.word == "submitted 0, refused or gone 1", "the key is there already"
+    assert refused.word == "submitted 0, others 1", "the key is there already"
     assert len(of_series(connection, series)) == 1
     assert due(connection, series) > first
 
@@ -217,7 +218,7 @@ def test_a_refused_submission_is_told_and_the_series_goes_on(connection: Connect
     first = due(connection, series)
     add_rule(connection, 'refuse("not on this day")')
     before = {name: rows for name, rows in contents(connection).items() if "job" in name and name != "recurring_jobs"}
-    assert wait_until(connection, first).word == "submitted 0, refused or gone 1"
+    assert wait_until(connection, first).word == "submitted 0, others 1"
     assert {name: contents(connection)[name] for name in before} == before
     (shown,) = listed(oarsub)
     assert (shown["last_due"], shown["last_job"]) == (int(first.timestamp()), None)
@@ -311,12 +312,85 @@ def test_the_limit_of_waiting_jobs_refuses_as_it_does_for_oarsub(
     assert "waiting_jobs_per_user" in listed(oarsub)[0]["refusal"]
 
 
-def test_a_user_without_an_account_is_refused(connection: Connection, oarsub: Submitter) -> None:
-    series = begin(oarsub, "1h", "date")
+SOON = timedelta(seconds=20)
+
+
+def events(connection: Connection) -> list[tuple[str, str]]:
+    return connection.execute(
+        "SELECT type, description FROM event_logs WHERE type LIKE 'RECURRING%' ORDER BY event_id"
+    ).fetchall()
+
+
+def test_a_user_whom_the_system_does_not_know_for_a_while_has_the_job_later(
+    connection: Connection, oarsub: Submitter
+) -> None:
+    series, other = begin(oarsub, "1h", "date"), begin(oarsub, "2h", "date")
+    connection.execute("UPDATE recurring_jobs SET user_name = 'no-such-user' WHERE recurring_id = %s", [series])
+    module, first = Recurrence(load()), due(connection, series)
+    told = [run(module, connection, first + second * SOON / 2).wake_at for second in range(3)]
+    assert told == [(first + SOON * times).timestamp() for times in (1, 1, 2)]
+    assert due(connection, series) == first
+    ((kind, text),) = events(connection)
+    assert (kind, text.partition("again: ")[2]) == (
+        "RECURRING_JOB_PUT_OFF",
+        "user 'no-such-user' has no account on this machine (ask an admin to add it)",
+    )
+    connection.execute("UPDATE recurring_jobs SET user_name = %s", [ME])
+    run(module, connection, first + 2 * SOON)
+    assert of_series(connection, series) == [(first, 1)]
+    assert due(connection, series) == first + HOUR
+    assert due(connection, other) > first
+
+
+def test_a_user_without_an_account_is_refused_before_the_next_due_time(
+    connection: Connection, oarsub: Submitter
+) -> None:
+    series = begin(oarsub, "1m", "date")
     connection.execute("UPDATE recurring_jobs SET user_name = 'no-such-user'")
-    wait_until(connection, due(connection, series))
+    module, first = Recurrence(load()), due(connection, series)
+    for times in range(3):
+        assert due(connection, series) == first
+        run(module, connection, first + times * SOON)
     (shown,) = listed(oarsub)
     assert shown["refusal"].startswith("user 'no-such-user' has no account on this machine")
+    assert shown["next_due"] == int((first + timedelta(minutes=1)).timestamp())
+    assert [kind for kind, _ in events(connection)] == ["RECURRING_JOB_PUT_OFF", "RECURRING_JOB_REFUSED"]
+
+
+def test_a_due_time_is_not_lost_with_the_process_of_the_rules(connection: Connection, oarsub: Submitter) -> None:
+    series = begin(oarsub, "1h", "date")
+    module, first = Recurrence(load()), due(connection, series)
+    add_rule(connection, "while True: pass")
+    run(module, connection, first)
+    assert (due(connection, series), of_series(connection, series)) == (first, [])
+    connection.execute("UPDATE admission_rules SET enabled = false WHERE name = 'mine'")
+    run(module, connection, first + SOON)
+    assert of_series(connection, series) == [(first, 1)]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "told"),
+    [
+        ("rule", "funday 8:00", "has a rule that cannot be read, --every 'funday 8:00': 'funday' is no day"),
+        ("submission", '{"planets": 9}', "has a submission that cannot be read, unknown key 'planets'"),
+        ("next_due_at", "2999-01-01 00:00:00+00", "is due later than by its rule, '2h': UPDATE recurring_jobs SET"),
+    ],
+)
+def test_the_check_of_the_database_names_series_that_can_have_no_job(
+    connection: Connection, oarsub: Submitter, dsn: str, column: str, value: str, told: str
+) -> None:
+    series, over = begin(oarsub, "2h", "date"), begin(oarsub, "2h", "date")
+    oarsub("--recurring", str(over), command="oardel")
+    assert wrong_rows(dsn) == ()
+    connection.execute(sql.SQL("UPDATE recurring_jobs SET {} = %s").format(sql.Identifier(column)), [value])
+    (line,) = wrong_rows(dsn)
+    assert line.startswith(f"recurring job {series} {told}")
+    mended = line.rpartition(": ")[2]
+    if mended.startswith("UPDATE"):
+        connection.execute(mended)
+    else:
+        oarsub(*mended.split()[1:], command="oardel")
+    assert wrong_rows(dsn) == ()
 
 
 @pytest.mark.parametrize(

@@ -259,6 +259,12 @@ except OSError:
 """
 
 
+def names_of_holders(sockets: bytes | None = None) -> set[bytes]:
+    """Return the names by which the holders on this machine are found; ``sockets`` is a list of the kernel's."""
+    lines = (Path("/proc/net/unix").read_bytes() if sockets is None else sockets).splitlines()
+    return {line.partition(b"@")[2] for line in lines if b"@oarpy-ranks" in line}
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 def test_another_user_of_the_node_is_not_heard(cluster: Sandbox, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
@@ -270,8 +276,7 @@ def test_another_user_of_the_node_is_not_heard(cluster: Sandbox, tmp_path: Path)
         until = time.monotonic() + DEADLINE
         while not begun.exists() and time.monotonic() < until:
             time.sleep(0.05)
-        lines = Path("/proc/net/unix").read_bytes().splitlines()
-        names = {line.partition(b"@")[2] for line in lines if b"@oarpy-ranks" in line}
+        names = names_of_holders()
         assert names
         wish = {"ranks": 1, "cores": 1, "on_node": 0, "overcommit": True}
         asked = packed(
@@ -293,3 +298,86 @@ def test_another_user_of_the_node_is_not_heard(cluster: Sandbox, tmp_path: Path)
     finally:
         step.terminate()
         step.wait(DEADLINE)
+
+
+_SQUATTER = """
+import os, socket, sys
+kept = []
+for name in sys.argv[1:]:
+    listening = socket.socket(socket.AF_UNIX)
+    try:
+        listening.bind(bytes.fromhex(name))
+    except OSError:
+        continue
+    listening.listen(0)
+    kept.append(listening)
+    while True:
+        waiting = socket.socket(socket.AF_UNIX)
+        waiting.setblocking(False)
+        kept.append(waiting)
+        if waiting.connect_ex(bytes.fromhex(name)):
+            break
+print(len(kept), flush=True)
+sys.stdin.read()
+"""
+
+
+def await_file(path: Path) -> None:
+    """Wait until a job has written it."""
+    until = time.monotonic() + DEADLINE
+    while not path.exists():
+        assert time.monotonic() < until, path
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_another_user_who_takes_a_name_and_answers_nobody_stops_no_ranks(cluster: Sandbox, tmp_path: Path) -> None:
+    """The holder is killed and its name taken; whoever connects there waits for ever."""
+    before = names_of_holders()
+    script = f"""
+        cd {tmp_path}
+        holder=$({NODE_COMMAND} -n 1 --no-prefix 'cp /proc/net/unix seen; ps -o ppid= $PPID')
+        kill -9 $holder; touch killed
+        until [ -e taken ]; do sleep 0.1; done
+        {NODE_COMMAND} -n 1 --no-prefix 'echo here' > second
+        touch over
+    """
+    cluster.job_ids("-l", "/nodes=1/core=1", script)
+    await_file(tmp_path / "killed")
+    (name,) = names_of_holders((tmp_path / "seen").read_bytes()) - before
+    squatter = subprocess.Popen(
+        ["/usr/bin/python3", "-I", "-c", _SQUATTER, (b"\0" + name).hex()],
+        user=65534,
+        group=65534,
+        extra_groups=[],
+        cwd="/",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert squatter.stdout is not None
+        assert int(squatter.stdout.readline()) > 1
+        (tmp_path / "taken").touch()
+        await_file(tmp_path / "over")
+        assert (tmp_path / "second").read_text() == "here\n"
+    finally:
+        squatter.communicate(timeout=DEADLINE)
+
+
+def test_ranks_have_the_umask_limits_and_processors_of_their_own_call(cluster: Sandbox) -> None:
+    """The first call of a step leaves the holder behind, the second one has other surroundings."""
+    done(cluster, [command("oardel"), "--sql", "state = 'Running'"])
+    (job,) = cluster.job_ids("-l", "/nodes=2/core=2", "sleep 600")
+    cluster.wait_for([job], ["Running"], DEADLINE)
+    show = "echo $(umask) $(ulimit -S -n) $(ulimit -S -c) $(taskset -cp $$)"
+    ranks = f"{NODE_COMMAND} -n 4 --no-prefix '{show}'"
+    first = f"umask 077; ulimit -S -n 64; ulimit -S -c 0; taskset -c 0 {ranks}"
+    second = f"umask 002; ulimit -S -n 77; ulimit -S -c 5; {ranks}"
+    narrow, wide = (
+        [line.split() for line in done(cluster, inside(cluster, str(job), script)).stdout.splitlines()]
+        for script in (first, f"({first}) > /dev/null; {second}")
+    )
+    assert [words[:3] for words in narrow] == [["0077", "64", "0"]] * 4
+    assert [words[:3] for words in wide] == [["0002", "77", "5"]] * 4
+    assert {words[-1] for words in wide} == {"0", "1"}

@@ -39,7 +39,7 @@ from msgspec import Struct
 
 from oarpy.admission.rules.confinement import confine
 from oarpy.admission.rules.execution import RuleLimits, RulesRun, failure, run_rules, too_long
-from oarpy.admission.rules.rules import AdmissionTrace, RefusedByRule, Rule, RuleTrace
+from oarpy.admission.rules.rules import AdmissionTrace, RefusedByRule, Rule, RuleFailed, RuleTrace
 from oarpy.admission.rules.site import QUESTIONS, Site
 from oarpy.model.errors import Unreachable
 from oarpy.model.submission import Submission
@@ -101,8 +101,10 @@ def _outcome(submission: Submission, trace: AdmissionTrace) -> tuple[Submission,
     """Return ``submission`` after the rules, or the first refusal."""
     for rule in trace.rules:
         if rule.refusal:
-            hint = "tell the administrators" if rule.failed else f"admission rule {rule.rule}"
-            return RefusedByRule(rule.refusal, hint=hint, rule=rule.rule, line=rule.line, trace=trace)
+            refused, hint = RefusedByRule, f"admission rule {rule.rule}"
+            if rule.failed:
+                refused, hint = RuleFailed, "tell the administrators"
+            return refused(rule.refusal, hint=hint, rule=rule.rule, line=rule.line, trace=trace)
     return trace.result(submission), trace
 
 

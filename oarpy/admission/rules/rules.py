@@ -91,13 +91,17 @@ class AdmissionTrace:
 
 
 class RefusedByRule(AdmissionRefused):
-    """A rule refused the submission, or failed, at ``line``; ``trace`` has the rules before it."""
+    """A rule refused the submission at ``line``; ``trace`` has the rules before it."""
 
     def __init__(self, message: str, *, hint: str, rule: str, line: int | None, trace: AdmissionTrace) -> None:
         super().__init__(message, hint=hint)
         self.rule = rule
         self.line = line
         self.trace = trace
+
+
+class RuleFailed(RefusedByRule):
+    """A rule, or the process in which rules run, failed."""
 
 
 def check_syntax(rule: Rule) -> None:

@@ -83,7 +83,8 @@ def read_past(session: Session, since: datetime | None, until: datetime | None) 
         with with_past(connection):
             jobs = _jobs(connection, [row for row in ran if begin is None or (row.started or 0) >= begin], begin)
             held, amounts = history.held(connection, earlier), consumables.held_by(connection, earlier)
-        occupations = _occupations(before, held, amounts)
+            ways = _ways(connection, before)
+        occupations = _occupations(before, ways, held, amounts)
         throttles = {row.array: row.throttle for row in rows if row.throttle}
         rules = _rules_then(connection, session.configuration, rows)
         rules += tuple(QuotaRule.of_array(array, throttle) for array, throttle in throttles.items())
@@ -135,14 +136,19 @@ def _whole(platform: Platform) -> Platform:
 
 
 def _jobs(connection: Connection, rows: Sequence[EndedJob], begin: float | None) -> tuple[PastJob, ...]:
-    by_submission = alternatives(snapshot_rows.requests(connection, {row.submission for row in rows}))
-    ways = {submission: tuple(numbered.values()) for submission, numbered in by_submission.items()}
+    ways = _ways(connection, rows)
     depends_on: dict[int, tuple[Dependency, ...]] = {}
     for need in snapshot_rows.dependencies(connection, [row.id for row in rows]):
         # The job did start: under another policy it must not be lost to a window that was met.
         dependency = replace(need.dependency, latest=None)
         depends_on[need.job] = (*depends_on.get(need.job, ()), dependency)
     return tuple(_past_job(row, ways[row.submission], depends_on.get(row.id, ()), begin) for row in rows)
+
+
+def _ways(connection: Connection, rows: Sequence[EndedJob]) -> dict[int, tuple[Alternative, ...]]:
+    """Return the alternatives of the submissions of jobs, in order."""
+    by_submission = alternatives(snapshot_rows.requests(connection, {row.submission for row in rows}))
+    return {submission: tuple(numbered.values()) for submission, numbered in by_submission.items()}
 
 
 def _past_job(
@@ -192,6 +198,7 @@ def run_times(ways: Sequence[Alternative], ran: float, position: int | None, wal
 
 def _occupations(
     rows: Sequence[EndedJob],
+    ways: Mapping[int, tuple[Alternative, ...]],
     held: Mapping[int, tuple[int, ...]],
     amounts: Mapping[int, tuple[Consumption, ...]],
 ) -> tuple[Occupation, ...]:
@@ -209,6 +216,7 @@ def _occupations(
                 name=row.name,
                 types=row.types,
                 consumes=amounts.get(row.id, ()),
+                levels=ways[row.submission][row.position or 0].levels,
                 checkpoint=row.checkpoint,
             ),
             row.ended,

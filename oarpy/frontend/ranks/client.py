@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+from errno import ECONNREFUSED
 
 from oarpy.frontend.ranks.links import Unpacker, packed, user_of
+from oarpy.frontend.ranks.surroundings import hard_limits, of_caller, open_many_files
 
 try:
     # the modules under `socket` and `signal`, which themselves take longer to load than all of this
     import _signal as signal  # type: ignore[import-not-found]
-    from _socket import AF_UNIX, SOCK_STREAM, socket
+    from _blake2 import blake2b
+    from _socket import AF_UNIX, SO_SNDTIMEO, SOCK_STREAM, SOL_SOCKET, socket
 except ImportError:
     import signal
-    from socket import AF_UNIX, SOCK_STREAM, socket  # type: ignore[assignment]
+    from hashlib import blake2b
+    from socket import AF_UNIX, SO_SNDTIMEO, SOCK_STREAM, SOL_SOCKET, socket  # type: ignore[assignment]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,11 +29,12 @@ _FAILED, _REFUSED = 1, 3
 _CHUNK = 1 << 16
 _LONGEST_LINE = 1 << 16
 _BACKLOG = 1024
-_LONGEST_NAME = 107
 _MOST_FILES = 1 << 16
 _ATTEMPTS = 3
 _NAMES = 8
-"""Names that are tried: another user may have taken one."""
+"""Names that are tried: when a holder was killed, another user may have taken the name that it had."""
+_PATIENCE, _WITHOUT_END = b"\x05".ljust(16, b"\0"), bytes(16)
+"""How long to wait for a place in the queue of a listener, as the kernel's ``struct timeval``: 5 s."""
 
 
 class _NoHolder(Exception):
@@ -48,6 +53,7 @@ def run(call: Call, environment: Mapping[str, str]) -> int:
         "wish": {name: getattr(wish, name) for name in ("ranks", "cores", "on_node", "overcommit")},
         "words": call.words,
         "directory": os.getcwd(),
+        "surroundings": of_caller(),
         "environment": dict(environment),
         "resources": environment["OAR_RESOURCE_PROPERTIES_FILE"],
     }
@@ -59,18 +65,22 @@ def run(call: Call, environment: Mapping[str, str]) -> int:
 def _holder(environment: Mapping[str, str]) -> socket:
     """Return a connection to the holder of this job, started if there is none. Raises :class:`_NoHolder`.
 
-    Its name vanishes with it. Steps have holders of their own, since what is started in a step ends with it.
+    Its name vanishes with it, and no other user can guess it before. Steps have holders of their own, since what is
+    started in a step ends with it; so have calls with other hard limits, which ranks cannot exceed.
     """
-    own = f"{environment['OARPY_JOB']} {environment.get('OARPY_STEP', '')} {environment['OARPY_NODE'][-24:]}"
+    own = f"{environment['OARPY_SECRET']} {environment.get('OARPY_STEP', '')} {hard_limits()}"
     for number in range(_NAMES):
-        name = f"\0oarpy-ranks {number} {own}".encode(errors="surrogateescape")[:_LONGEST_NAME]
+        name = f"\0oarpy-ranks {blake2b(f'{number} {own}'.encode(), digest_size=16).hexdigest()}".encode()
         for _ in range(_ATTEMPTS):
             connection = socket(AF_UNIX, SOCK_STREAM)
-            if connection.connect_ex(name) == 0:
-                if user_of(connection) == os.getuid():
-                    return connection
-                break
+            connection.setsockopt(SOL_SOCKET, SO_SNDTIMEO, _PATIENCE)
+            failed = connection.connect_ex(name)
+            if not failed and user_of(connection) == os.getuid():
+                connection.setsockopt(SOL_SOCKET, SO_SNDTIMEO, _WITHOUT_END)
+                return connection
             connection.close()
+            if failed != ECONNREFUSED:
+                break
             _leave_holder(name)
     raise _NoHolder("no process of this job that starts ranks can be reached")
 
@@ -90,6 +100,7 @@ def _leave_holder(name: bytes) -> None:
     try:
         os.setsid()
         os.chdir("/")
+        open_many_files()
         null = os.open(os.devnull, os.O_RDWR)
         for fd in range(3):
             os.dup2(null, fd)

@@ -194,6 +194,7 @@ class Holder:
                 "environment": {**environment, "OAR_STEP_LOCAL_SIZE": str(len(its))},
                 "words": request["words"],
                 "directory": request["directory"],
+                "surroundings": request["surroundings"],
             }
             ranks = [(one.rank, one.local, self._processors(one)) for one in its]
             try:

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_NEEDED = ("OARPY_NODE", "OARPY_JOB", "OAR_JOB_ID", "OAR_RESOURCE_PROPERTIES_FILE")
+_NEEDED = ("OARPY_NODE", "OARPY_JOB", "OARPY_SECRET", "OAR_JOB_ID", "OAR_RESOURCE_PROPERTIES_FILE")
 _NODE_WORD = "--ranks-of-node"
 """The only argument of a process that ``node_connection`` starts on a node."""
 

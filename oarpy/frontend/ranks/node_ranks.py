@@ -14,6 +14,7 @@ import socket
 import time
 
 from oarpy.frontend.ranks.links import Unpacker, packed
+from oarpy.frontend.ranks.surroundings import Worn, open_many_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 16
 _LONGEST_PMI = 1 << 14
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
-_OF_PROCESSES = ("OARPY_NODE", "OARPY_JOB", "OARPY_STEP", "XDG_RUNTIME_DIR")
+_OF_PROCESSES = ("OARPY_NODE", "OARPY_JOB", "OARPY_SECRET", "OARPY_STEP", "XDG_RUNTIME_DIR")
 _OF_GPUS = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES", "OAR_GPU_UUIDS")
 _OF_THE_NODE = _OF_PROCESSES + _OF_GPUS
 """Variables that each node has its own value of."""
@@ -57,8 +58,8 @@ class NodeRanks:
         self._by_fd: dict[int, _Rank] = {}
         self._waiting: set[int] = set()
         self._ends: list[tuple[float, int]] = []
-        self._processors = os.sched_getaffinity(0)
         self._environment = dict(os.environ)
+        open_many_files()
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._woken, waking = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         for number in (*_PASSED, signal.SIGCHLD):
@@ -93,11 +94,13 @@ class NodeRanks:
     def _run(self, step: int, program: dict[str, Any], ranks: Sequence[tuple[int, int, Sequence[int]]]) -> None:
         """Start the ranks: (rank, number on this node, processors)."""
         environment = self._environment_of(program["environment"])
+        here = program["environment"].get("OARPY_NODE") == self._environment.get("OARPY_NODE")
+        worn = Worn(program["surroundings"], here=here)
         for rank, local, processors in ranks:
             own = {"OAR_STEP_RANK": str(rank), "OAR_STEP_LOCAL_RANK": str(local), "PMI_RANK": str(rank)}
             started = self._ranks[step, rank] = _Rank(step, rank)
             try:
-                self._start(started, program, {**environment, **own}, processors)
+                self._start(started, program, {**environment, **own}, worn, processors)
             except OSError as error:
                 status = _NOT_FOUND if error.errno in (errno.ENOENT, errno.ENOTDIR) else _NOT_EXECUTABLE
                 what = f"{error.filename or program['words'][0]}: {error.strerror}"
@@ -117,34 +120,43 @@ class NodeRanks:
         return environment
 
     def _start(
-        self, rank: _Rank, program: Mapping[str, Any], environment: dict[str, str], processors: Sequence[int]
+        self,
+        rank: _Rank,
+        program: Mapping[str, Any],
+        environment: dict[str, str],
+        worn: Worn,
+        processors: Sequence[int],
     ) -> None:
-        ours, theirs = socket.socketpair()
-        rank.pmi = ours
-        output, stdout = os.pipe2(os.O_CLOEXEC)
-        errors, stderr = os.pipe2(os.O_CLOEXEC)
-        rank.outputs = {output: 1, errors: 2}
-        bound = bool(processors) and self._processors.issuperset(processors)
+        rank.pmi, theirs = socket.socketpair()
+        given = [theirs.detach()]
         try:
+            for stream in (1, 2):
+                output, end = os.pipe2(os.O_CLOEXEC)
+                rank.outputs[output] = stream
+                given.append(end)
             os.chdir(program["directory"])
-            theirs.set_inheritable(True)
-            environment["PMI_FD"] = str(theirs.fileno())
-            if bound:
-                os.sched_setaffinity(0, processors)
-            streams = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate((self._null, stdout, stderr))]
-            rank.pid = _spawn(program["words"], environment, streams)
+            os.set_inheritable(given[0], True)
+            environment["PMI_FD"] = str(given[0])
+            streams = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate((self._null, *given[1:]))]
+            worn.put_on(processors)
+            try:
+                rank.pid = _spawn(program["words"], environment, streams)
+            finally:
+                worn.take_off()
         finally:
-            if bound:
-                os.sched_setaffinity(0, self._processors)
-            theirs.close()
-            os.close(stdout)
-            os.close(stderr)
+            for fd in given:
+                os.close(fd)
             os.chdir("/")
+        worn.limit_time(rank.pid)
+        self._attend(rank, rank.pmi.fileno())
+
+    def _attend(self, rank: _Rank, pmi: int) -> None:
+        """Listen to a rank that was started."""
         self._by_pid[rank.pid] = rank
-        for fd in (*rank.outputs, ours.fileno()):
+        for fd in (*rank.outputs, pmi):
             os.set_blocking(fd, False)
             self._by_fd[fd] = rank
-            if fd == ours.fileno() or rank.step not in self._waiting:
+            if fd == pmi or rank.step not in self._waiting:
                 self._poll.register(fd, select.EPOLLIN)
 
     def _hear(self, fd: int, rank: _Rank) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -22,9 +22,10 @@ _INSERT = """
 
 _DUE = """
     SELECT recurring_id AS number, user_name AS user, rule, submission, next_due_at AS due FROM recurring_jobs
-    WHERE ended_at IS NULL AND next_due_at <= %s ORDER BY next_due_at, recurring_id LIMIT %s
+    WHERE ended_at IS NULL AND next_due_at <= %s AND NOT recurring_id = ANY (%s)
+    ORDER BY next_due_at, recurring_id LIMIT %s
 """
-_NEXT = "SELECT min(next_due_at) FROM recurring_jobs WHERE ended_at IS NULL"
+_NEXT = "SELECT min(next_due_at) FROM recurring_jobs WHERE ended_at IS NULL AND NOT recurring_id = ANY (%s)"
 
 # Whoever takes a due time holds the row until the jobs are there, or the refusal is: no other takes the same.
 _TAKE = """
@@ -40,6 +41,12 @@ _SUBMITTED = """
 _NOTICE = """
     INSERT INTO notices (recurring_id, tag, comment)
     SELECT recurring_id, 'ERROR', %s FROM recurring_jobs WHERE recurring_id = %s AND submission ->> 'notify' <> ''
+"""
+
+_WAITING = """
+    SELECT recurring_id AS number, user_name AS user, rule, submission,
+           extract(epoch FROM next_due_at)::float8 AS next_due
+    FROM recurring_jobs WHERE ended_at IS NULL ORDER BY recurring_id
 """
 
 _SERIES = """
@@ -73,6 +80,17 @@ class DueSeries:
     rule: str
     submission: Mapping[str, Any]
     due: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingSeries:
+    """A series that goes on; ``next_due`` is in epoch seconds, ``submission`` is a record of it."""
+
+    number: int
+    user: str
+    rule: str
+    submission: Mapping[str, Any]
+    next_due: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +134,19 @@ def insert(connection: Connection, user: str, rule: str, submission: Mapping[str
     return int(row[0])
 
 
-def due(connection: Connection, now: datetime, limit: int) -> list[DueSeries]:
-    """Return up to ``limit`` series with a due time that has come, the earliest first."""
-    return read(connection, _DUE, DueSeries, [now, limit])
+def due(connection: Connection, now: datetime, but: Iterable[int], limit: int) -> list[DueSeries]:
+    """Return up to ``limit`` series with a due time that has come, the earliest first, without some."""
+    return read(connection, _DUE, DueSeries, [now, list(but), limit])
 
 
-def next_due(connection: Connection) -> datetime | None:
-    """Return the earliest due time of all series; None when there is no series."""
-    row = connection.execute(_NEXT).fetchone()
+def waiting(connection: Connection) -> list[WaitingSeries]:
+    """Return all series that go on, by number."""
+    return read(connection, _WAITING, WaitingSeries)
+
+
+def next_due(connection: Connection, but: Iterable[int]) -> datetime | None:
+    """Return the earliest due time of all series without some; None when there are no others."""
+    row = connection.execute(_NEXT, [list(but)]).fetchone()
     return None if row is None else row[0]
 
 
@@ -141,11 +164,16 @@ def note_submitted(connection: Connection, series: DueSeries, first_job: int) ->
     connection.execute(_SUBMITTED, {"number": series.number, "due": series.due, "job": first_job})
 
 
-def tell_refusal(connection: Connection, series: DueSeries, event: str, words: str) -> None:
-    """Log what happened to a series, and tell its user, if its submission asks for notices."""
+def note(connection: Connection, series: DueSeries, event: str, words: str) -> str:
+    """Log what happened to a series; return the text."""
     text = f"recurring job {series.number} of {series.user}: {words}"
     log(connection, [NewEvent(event, text)])
-    connection.execute(_NOTICE, [text, series.number])
+    return text
+
+
+def tell_refusal(connection: Connection, series: DueSeries, event: str, words: str) -> None:
+    """Log what happened to a series, and tell its user, if its submission asks for notices."""
+    connection.execute(_NOTICE, [note(connection, series, event, words), series.number])
 
 
 def series(connection: Connection, numbers: Sequence[int] | None, user: str | None) -> list[SeriesRow]:

@@ -10,7 +10,14 @@ import os
 from oarpy.transport.agent.job.record import parse_key, write_at_once
 from oarpy.wire.foreign_paths import foreign_part
 
+try:
+    from _blake2 import blake2b  # `hashlib` takes longer to load, with OpenSSL
+except ImportError:
+    from hashlib import blake2b
+
 FORMAT = 1
+_SECRET = 32
+"""Bytes of a node's secret."""
 _TRIAL = 16384
 """Bytes to write before a directory is held for writable: the bytes of a few records."""
 BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
@@ -33,6 +40,7 @@ class StateDir:
         self.forgotten = os.path.join(self.root, "forgotten")
         self.bell = os.path.join(self.root, "bell")
         self._incarnation = os.path.join(self.root, "incarnation")
+        self._secret = os.path.join(self.root, "secret")
         self.commands = os.path.join(self.root, "bin")
         self._bell_fd = -1
         self._made: dict[str, tuple[int, int]] = {}
@@ -65,6 +73,7 @@ class StateDir:
             for path in (self.root, *self._made):
                 _close_to_others(path)
             os.close(os.open(self.bell, os.O_CREAT | os.O_WRONLY, 0o600))
+            self._make_secret()
         except OSError as error:
             raise StateError(f"state directory {self.root}: {error.strerror}") from error
         for owner in owners - {os.geteuid()}:
@@ -101,6 +110,23 @@ class StateDir:
         """Keep the bell open: so a supervisor of this node is known among all processes. Raises ``OSError``."""
         if self._bell_fd < 0:
             self._bell_fd = os.open(self.bell, os.O_WRONLY)
+
+    def _make_secret(self) -> None:
+        """Write the secret of this node, unless it is there. Raises ``OSError``."""
+        if os.path.exists(self._secret):
+            return
+        hidden = f"{self._secret}.{os.getpid()}"
+        fd = os.open(hidden, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+        try:
+            write_at_once(fd, os.urandom(_SECRET))
+        finally:
+            os.close(fd)
+        os.rename(hidden, self._secret)
+
+    def word_of(self, key: str) -> str:
+        """Return a word of a job that no other user can guess, always the same on this node."""
+        with open(self._secret, "rb") as file:
+            return blake2b(key.encode(), key=file.read(), digest_size=16).hexdigest()
 
     def step_note(self, key: str) -> str:
         """Return the file that is there when steps of a job were started on this node."""

@@ -6,7 +6,7 @@ import errno
 import os
 import struct
 
-from oarpy.transport.agent.job.processes import MARK, NODE
+from oarpy.transport.agent.job.processes import MARK, NODE, SECRET
 from oarpy.transport.agent.job.spawning import PROFILE
 
 TYPE_CHECKING = False
@@ -243,8 +243,7 @@ def job_environment(
     environment.update(seen)
     environment.update(spec.variables)
     environment["PATH"] = _with_last(environment.get("PATH", ""), state.commands)
-    environment[MARK] = mark
-    environment[NODE] = state.root
+    environment.update({MARK: mark, NODE: state.root, SECRET: state.word_of(key)})
     return environment
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 MARK = "OARPY_JOB"
 NODE = "OARPY_NODE"
 """The environment variable with the state directory of the node that a process of a job was started on."""
+SECRET = "OARPY_SECRET"
+"""The environment variable with a word that no other user of the node can guess: all of a job there have it."""
 
 _ANY_MARK = f"{MARK}=".encode()
 _ENVIRONMENT = 1 << 16
