@@ -5,7 +5,7 @@ See :mod:`oarpy.scheduler.passes.replanning` for the changes that are harmless, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import inf
 
@@ -56,11 +56,11 @@ class Changed:
 
 @dataclass(slots=True)
 class LastPass:
-    """The last pass. ``conditions`` are the conditions known then, ``anteriors`` the jobs that waiting jobs depend on.
+    """The last pass, without refused reservations that can be forgotten.
 
-    ``starting`` jobs were due to start at once; ``next_start`` is the first predicted start of the others. ``steady``
-    is true if the passing of time changes no placement. ``halves`` is true if a waiting job asks for half of the free
-    resources.
+    ``conditions`` are the conditions known then, ``anteriors`` the jobs that waiting jobs depend on. ``starting`` jobs
+    were due to start at once; ``next_start`` is the first predicted start of the others. ``steady`` is true if the
+    passing of time changes no placement. ``halves`` is true if a waiting job asks for half of the free resources.
     """
 
     snapshot: Snapshot
@@ -255,6 +255,12 @@ def is_plain(job: WaitingJob | HoldingJob) -> bool:
         return not job.consumes and not job.given_back and job.resumes is None
     shifted = any(dependency.earliest is not None or dependency.latest is not None for dependency in job.depends_on)
     return job.reservation is None and job.dates is NO_DATES and not shifted
+
+
+def can_be_forgotten(job: WaitingJob, placement: Placement, anteriors: Collection[int]) -> bool:
+    """Tell whether a job is a reservation that a pass refused, and its end changes nothing for other jobs."""
+    refused = job.reservation is not None and placement.start is None and placement.verdict is not Verdict.HELD
+    return refused and job.id not in anteriors and not roles_of(job).containers
 
 
 def asks_for_half(job: WaitingJob) -> bool:

@@ -7,7 +7,8 @@ the places of the last pass again if, since then,
   resources;
 - no job waits for half of the free resources, or no job has started: the half would be counted without the started
   jobs;
-- the waiting jobs are unchanged, and in the same order; new jobs come behind all of them;
+- the waiting jobs are unchanged, and in the same order; new jobs come behind all of them. Reservations that the last
+  pass refused are gone: it held nothing for them;
 - no predicted start has gone by: a place that is the earliest from one instant on is the earliest from any later
   instant up to itself.
 
@@ -24,10 +25,19 @@ needs a full pass.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from oarpy.scheduler.gantt.gantt import Claim
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
-from oarpy.scheduler.passes.changes import Changed, LastPass, asks_for_half, changed_since, is_plain, is_steady
+from oarpy.scheduler.passes.changes import (
+    Changed,
+    LastPass,
+    asks_for_half,
+    can_be_forgotten,
+    changed_since,
+    is_plain,
+    is_steady,
+)
 from oarpy.scheduler.passes.compressed import compressed_pass
 from oarpy.scheduler.passes.continued import ContinuedPass
 from oarpy.scheduler.plan import Placement, Plan, placement_of, plan
@@ -114,16 +124,20 @@ class Planning:
     ) -> Plan:
         """Return the plan that a pass over ``snapshot`` has made, and keep the pass."""
         decisions = continued.planner.decisions
+        placements = {job.id: placement_of(job.id, decisions[job.id], snapshot.platform) for job in snapshot.waiting}
+        anteriors = frozenset(dependency.job for job in snapshot.waiting for dependency in job.depends_on)
+        waiting = tuple(job for job in snapshot.waiting if not can_be_forgotten(job, placements[job.id], anteriors))
+        known = snapshot if len(waiting) == len(snapshot.waiting) else replace(snapshot, waiting=waiting)
         last = LastPass(
-            snapshot,
+            known,
             orders,
             matchers,
             continued,
-            {job.id: placement_of(job.id, decisions[job.id], snapshot.platform) for job in snapshot.waiting},
+            placements,
             frozenset(snapshot.filters) | frozenset(snapshot.filter_errors),
-            frozenset(dependency.job for job in snapshot.waiting for dependency in job.depends_on),
-            is_steady(snapshot),
-            any(map(asks_for_half, snapshot.waiting)),
+            anteriors,
+            is_steady(known),
+            any(map(asks_for_half, waiting)),
         )
         return self._kept(last, snapshot)
 

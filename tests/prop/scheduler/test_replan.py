@@ -52,6 +52,8 @@ EVENTS = [
     "delete",
     "usage",
     "suspend",
+    "reserve",
+    "reserve",
 ]
 QUEUES = (Queue("fast", 5), Queue("default", 3, "smallest"), Queue("shares", 3, "fairshare"), Queue("besteffort", 0))
 
@@ -138,12 +140,26 @@ class Cluster:
             self.snapshot, now=now, holding=tuple(job for job in self.snapshot.holding if job.end > now)
         )
 
+    def end_refused(self, made: Plan) -> None:
+        """Let the reservations go that a plan refuses, or sometimes leave them."""
+        places = made.by_job()
+        refused = [job for job in self.snapshot.waiting if job.reservation is not None and places[job.id].start is None]
+        if refused and self.draw(st.integers(0, 7)):
+            left = tuple(job for job in self.snapshot.waiting if job not in refused or job.held)
+            self.snapshot = replace(self.snapshot, waiting=left)
+
     def happen(self, event: str, made: Plan) -> None:
-        """Move on by one event."""
+        """Move on by one event, after the end of refused reservations."""
+        self.end_refused(made)
         waiting, holding = self.snapshot.waiting, self.snapshot.holding
         place = self.draw(st.integers(0, 9))
         if event == "submit":
             self.submit()
+        elif event == "reserve":
+            self.submit()
+            *others, job = self.snapshot.waiting
+            asking = structs.replace(job, reservation=self.snapshot.now + self.draw(st.integers(0, 6)))
+            self.snapshot = replace(self.snapshot, waiting=(*others, asking))
         elif event == "start":
             self.start(made)
         elif event == "wait":

@@ -45,6 +45,15 @@ def test_one_more_job_takes_no_full_pass() -> None:
     assert passes(planning, replace(snapshot, waiting=(*QUEUE, job(4, "/core=1", 10)))) == 0
 
 
+def test_a_refused_reservation_takes_one_and_its_end_none() -> None:
+    planning, snapshot, _ = planned_once()
+    asking = structs.replace(job(4, "/nodes=2", 10), reservation=20)
+    assert passes(planning, replace(snapshot, waiting=(*QUEUE, asking), holding=(running(9, "1-4", 0, 30),))) == 1
+    more = replace(snapshot, waiting=(*QUEUE, job(5, "/core=1", 10)), holding=(running(9, "1-4", 0, 30),))
+    assert passes(planning, more) == 0
+    assert passes(planning, replace(more, waiting=(*QUEUE[:2], more.waiting[-1]))) == 1
+
+
 def test_a_job_with_a_condition_of_its_own_is_explained_as_by_a_full_pass() -> None:
     platform = cluster("n1:2 n2:2", states={4: "Absent"})
     planning, snapshot, _ = planned_once(platform=platform)
