@@ -2,8 +2,9 @@
 
 They print ratios to what the machine itself can do in the same run, and save JSON under ``results/``.
 ``processor_time``, ``server_processes`` and ``results`` are what several of them share. ``grid_passes`` and
-``door_session`` belong to ``grid``, ``launcher_connections`` and ``growing_job`` to ``negotiation``, the former to
-``negotiated_run`` too, which is the real server of ``oarpy reproduce``. May import everything.
+``door_session`` belong to ``grid``, ``virtual_time`` to ``grid`` and ``windows``, ``launcher_connections`` and
+``growing_job`` to ``negotiation``, the former to ``negotiated_run`` too, which is the real server of
+``oarpy reproduce``. May import everything.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ MEASUREMENTS = {
     "submit": "submitting many jobs: a loop, eight loops at once, one batch; to the last recorded end",
     "history": "a million finished jobs: commands, passes, bytes a job; archive, drop and restore of a month",
     "planning": "passes of the planner against jobs, cores and kind of request",
-    "windows": "reservations that may move: new ones admitted and refused, replanning",
+    "windows": "reservations that may move: new ones admitted and refused, replanning; 15 days of a log, simulated",
     "mapping": "processes mapped over unlike nodes: maps, and passes with 100 such jobs waiting",
     "bags": "bags of tasks: promises beside a queue and reservations that may move; predicted run times",
     "stepping": "going through a schedule of 10,000 jobs, back too, in Chromium too",
@@ -24,7 +25,7 @@ MEASUREMENTS = {
     "simulation": "the simulator on real traces: --traces FOLDER",
     "esp2": "ESP2 beside the published efficiencies; --real runs the light variant for real",
     "negotiation": "applications that negotiate: from events to views read, views, idle connections, extensions",
-    "grid": "a broker and its clusters: arrays, places, common starts, takeover, reallocation passes",
+    "grid": "a broker and its clusters: arrays, places, common starts, takeover, passes; a month simulated",
     "agent": "starts and ends of short jobs at one node's agent",
     "nodes": "many nodes on one machine, each with an agent of its own",
     "soak": "many jobs through one server",

@@ -4,7 +4,8 @@ Clusters and the broker have servers and databases of their own. The parts are: 
 ``place`` one job; components that start ``together``; programs over all clusters that move after an ``early_end``, and
 whose parts begin when all are ready (``parts``); ``takeover`` by a second server of the broker after the first one
 was killed; ``passes`` over waiting jobs on five clusters, which have doors and databases alone; ``experiments`` by one
-process and by two. Without a part, all of them are measured.
+process and by two; ``common`` starts on ten clusters, by the core alone; a ``month`` of logs in ``--traces``, which is
+simulated. Without a part, all of them are measured.
 """
 
 from __future__ import annotations
@@ -32,9 +33,12 @@ from oarpy.local_cluster.user_commands import user_command
 from oarpy.store.grid import broker_jobs, clusters, metajobs
 from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
 from oarpy.store.grid.metajobs import NewMetajob
+from research.reservations.flexco import EXTERNAL, flexco_runs, scenario
+from research.runs.experiment import Parameters
 
 from .grid_passes import door_grid
 from .results import save
+from .virtual_time import TRACES, common_start_seconds, simulated
 
 BROKER = "bench"
 CLUSTERS = ("north", "south", "west")
@@ -336,6 +340,25 @@ def experiments(directory: Path) -> dict[str, float]:
     return {"one_process": spent[0], "two_processes": spent[1], "ratio": spent[1] / spent[0]}
 
 
+def common_starts() -> dict[str, float]:
+    """Return what the core takes for a common start on ten clusters with 1,000 slots each, in processor time."""
+    seconds = common_start_seconds()
+    return {"median_seconds": statistics.median(seconds), "longest_seconds": seconds[-1]}
+
+
+def month_of_logs(traces: Path) -> dict[str, Any]:
+    """Return what a simulated month of three clusters takes, with many jobs over clusters, which are placed anew."""
+    run: Parameters = {
+        "days": 30,
+        "scaled": 1,
+        "external": max(EXTERNAL),
+        "precision": 0.0,
+        "operation": "remap",
+        "seed": 1,
+    }
+    return asdict(simulated(scenario(run, flexco_runs([run], traces).places)))
+
+
 def _rank(share: float, count: int) -> int:
     """Return the place of a quantile in so many values that rise."""
     return int(share * (count - 1))
@@ -349,20 +372,22 @@ def _printed(what: str, value: Any) -> Any:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark."""
-    parts = ("array", "place", "together", "early_end", "parts", "takeover", "passes", "experiments")
+    parts = ("array", "place", "together", "early_end", "parts", "takeover")
+    others = ("passes", "experiments", "common", "month")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("part", nargs="*", choices=[[], *parts], help="what to measure (all)")
+    parser.add_argument("part", nargs="*", choices=[[], *parts, *others], help="what to measure (all)")
     parser.add_argument("--jobs", type=int, default=1000, help="jobs of the array, and jobs that wait (1000)")
     parser.add_argument("--programs", type=int, default=50, help="programs over all clusters that move, and begin (50)")
     parser.add_argument("--cores", type=int, default=1024, help="cores of each cluster on which jobs wait (1024)")
+    parser.add_argument("--traces", type=Path, default=TRACES, help="folder of the SWF files of the month")
     parser.add_argument("--algorithm", type=int, action="append", choices=(1, 2), help="of passes (1)")
     chosen = parser.parse_args(arguments)
-    wanted = chosen.part or parts
+    wanted = chosen.part or (*parts, *others)
     report: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="oarpy-bench-") as name:
         directory = Path(name)
         directory.chmod(0o755)
-        if set(parts[:6]) & set(wanted):
+        if set(parts) & set(wanted):
             report |= real_clusters(directory, wanted, chosen.jobs, chosen.programs)
         if "passes" in wanted:
             algorithms = chosen.algorithm or (1,)
@@ -370,6 +395,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "experiments" in wanted:
             ratio = experiments(directory / "experiments")
             report["experiments"] = _printed("experiments by two processes (aim: ratio 0.6)", ratio)
+        if "common" in wanted:
+            report["common"] = _printed("a common start on 10 clusters of 1,000 slots (aim: 0.2 s)", common_starts())
+        if "month" in wanted:
+            month = month_of_logs(chosen.traces)
+            report["month"] = _printed("30 days of flexco, remap, simulated (aim: 100 s, 200 MiB)", month)
     save("grid", report)
     return 0
 

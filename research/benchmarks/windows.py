@@ -1,22 +1,28 @@
-"""Reservations that may move, in passes of a busy cluster: ``oarpy bench windows [--quick]``.
+"""Reservations that may move, in passes of a busy cluster: ``oarpy bench windows [--quick] [--traces FOLDER]``.
 
 1,024 cores on nodes of 16, a quarter of them busy; 200 accepted reservations with windows over four days, and 1,000
 batch jobs. New reservations come one at a time, with a window and without: what the step of the pass takes that decides
-about them, by whether they are admitted or refused after all attempts, and what the pass takes without it. All come
-from a fixed seed. Seconds are processor time, which is wall-clock time on a quiet machine.
+about them, by whether they are admitted or refused after all attempts, and what the pass takes without it. Passes for
+one more batch job are measured right before one that refuses, and right after it. All come from a fixed seed.
+
+``oarpy grid simulate`` runs 15 days of the log SDSC-SP2 in ``--traces`` with the system ``windows``, the busiest ones.
+Seconds are processor time, which is wall-clock time on a quiet machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 
 from oarpy.model.request import parse_request
 from oarpy.scheduler.decide import decide
+from oarpy.scheduler.memory import Memory
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.rules.reservations import promised
@@ -24,6 +30,9 @@ from oarpy.scheduler.snapshot import Alternative, HoldingJob, Reservation, Snaps
 from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
 from oarpy.scheduler.windows.window_pass import within_windows
 from research.benchmarks.results import save
+from research.benchmarks.virtual_time import TRACES, SimulatedRun, simulated
+from research.reservations.flexible import LOG, WINDOWS, scenario
+from research.reservations.flexible_figures import point
 
 NODES, CORES = 64, 16
 HOUR = 3600
@@ -116,10 +125,56 @@ def measure(busy: Cluster, batch: tuple[WaitingJob, ...], questions: int) -> dic
     return seconds_by_kind
 
 
+def refused_question(busy: Cluster) -> int:
+    """Return the number of the first new reservation that is refused."""
+    for question in itertools.count():
+        job, window = new_reservation(_NEW, random.Random(question), flexible=True)
+        if not within_windows(busy.pass_with((job,), window), busy.matchers)[1].dated:
+            return question
+    raise AssertionError
+
+
+def around_a_refusal(busy: Cluster, batch: tuple[WaitingJob, ...]) -> tuple[float, float]:
+    """Return what a pass after one more batch job takes before a new reservation is refused, and after that."""
+    memory, (*jobs, before, after) = Memory(time.process_time), batch
+    decide(busy.pass_with(tuple(jobs), None), memory, matchers=busy.matchers)
+    known = (*jobs, before)
+    took = [seconds(lambda: decide(busy.pass_with(known, None), memory, matchers=busy.matchers))]
+    new, window = new_reservation(_NEW, random.Random(refused_question(busy)), flexible=True)
+    decided = decide(busy.pass_with((*known, new), window), memory, matchers=busy.matchers)
+    assert not decided.accepted
+    took += [seconds(lambda: decide(busy.pass_with((*known, after), None), memory, matchers=busy.matchers))]
+    return took[0], took[1]
+
+
+def batch_jobs(count: int, rng: random.Random) -> tuple[WaitingJob, ...]:
+    """Return jobs of some nodes each."""
+
+    def way() -> Alternative:
+        return Alternative(
+            parse_request(f"/network_address={rng.choice([1, 2, 4, 8])}").groups, rng.randint(1, 10) * HOUR
+        )
+
+    return tuple(
+        WaitingJob(_FIRST_OF_BATCH + number, "bob", alternatives=(way(),), submitted=number) for number in range(count)
+    )
+
+
+def days_of_a_log(traces: Path) -> SimulatedRun | None:
+    """Simulate the 15 days of the log that have most jobs, with windows, where it is there."""
+    log = next(iter(sorted(traces.rglob(f"{LOG}.swf*"))), None)
+    if log is None:
+        sys.stdout.write(f"no {LOG} below {traces}: --traces FOLDER\n")
+        return None
+    runs = [{**point(1.5, order="edf", interval=50), "window": window, "seed": 1} for window in WINDOWS]
+    return simulated(max((scenario(run, log) for run in runs), key=lambda document: len(document["jobs"])))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="40 reservations, 100 batch jobs, 10 questions")
+    parser.add_argument("--traces", type=Path, default=TRACES, help="folder of the SWF files")
     chosen = parser.parse_args(arguments)
     reservations, jobs, questions = (40, 100, 10) if chosen.quick else (200, 1_000, 60)
     busy, rng = cluster(), random.Random(2)
@@ -127,33 +182,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if len(busy.windows) == reservations:
             break
         busy.accept(number, rng)
-    batch = tuple(
-        WaitingJob(
-            _FIRST_OF_BATCH + number,
-            "bob",
-            alternatives=(
-                Alternative(
-                    parse_request(f"/network_address={rng.choice([1, 2, 4, 8])}").groups, rng.randint(1, 10) * HOUR
-                ),
-            ),
-            submitted=number,
-        )
-        for number in range(jobs)
-    )
+    batch = batch_jobs(jobs, rng)
     calm = replace(busy.pass_with(batch, None), windows=None)
     without = seconds(lambda: decide(calm, None, matchers=busy.matchers))
-    again = replace(busy.pass_with(batch, None), windows=Windows(busy.windows, notice=0, replan=True))
-    replanning = seconds(lambda: within_windows(again, busy.matchers))
-    measured = measure(busy, batch, questions)
+    report: dict[str, object] = {}
+
+    def note(what: str, took: float, of: float = without, more: str = "") -> None:
+        report[what] = took
+        sys.stdout.write(f"{what:48} {took:8.3f} s {took / of:8.2f} x{more}\n")
+
     sys.stdout.write(f"{len(busy.windows)} movable reservations, {jobs} batch jobs, {NODES * CORES} cores\n")
-    sys.stdout.write(f"{'pass without the step':32} {without:8.3f} s\n")
-    sys.stdout.write(f"{'replanning all that may move':32} {replanning:8.3f} s {replanning / without:8.2f} x\n")
-    report: dict[str, object] = {"pass_seconds": without, "replanning_seconds": replanning}
-    for kind, took in measured.items():
+    note("pass without the step", without)
+    again = replace(busy.pass_with(batch, None), windows=Windows(busy.windows, notice=0, replan=True))
+    note("replanning all that may move", seconds(lambda: within_windows(again, busy.matchers)))
+    for kind, took in measure(busy, batch, questions).items():
         late = sorted(took)[int(len(took) * 0.95)]
-        sys.stdout.write(f"{kind:32} {late:8.3f} s {late / without:8.2f} x  (p95 of {len(took)})\n")
-        report[kind] = {"p95": late, "questions": len(took)}
-    save("windows", report)
+        note(f"{kind}, p95", late, more=f"  (of {len(took)})")
+    before, after = around_a_refusal(busy, batch)
+    note("a pass of one more job, before a refusal", before)
+    note("a pass of one more job, after a refusal", after, before)
+    if (run := days_of_a_log(chosen.traces)) is not None:
+        report["15 days of a log, simulated"] = asdict(run)
+        sys.stdout.write(
+            f"{run.jobs} jobs of 15 days, simulated: {run.seconds:.2f} s (aim 15), {run.mebibytes:.0f} MiB\n"
+        )
+    if not chosen.quick:
+        save("windows", report)
     return 0
 
 
