@@ -3,7 +3,7 @@
 1,024 cores on nodes of 16, a quarter of them busy; 200 accepted reservations with windows over four days, and 1,000
 batch jobs. New reservations come one at a time, with a window and without: what the step of the pass takes that decides
 about them, by whether they are admitted or refused after all attempts, and what the pass takes without it. Passes for
-one more batch job are measured right before one that refuses, and right after it. All come from a fixed seed.
+one more batch job are measured right before one that refuses, and right after it (medians). All come from a fixed seed.
 
 ``oarpy grid simulate`` runs 15 days of the log SDSC-SP2 in ``--traces`` with the system ``windows``, the busiest ones.
 Seconds are processor time, which is wall-clock time on a quiet machine.
@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from statistics import median
 
 from oarpy.model.request import parse_request
 from oarpy.scheduler.decide import decide
@@ -39,6 +40,7 @@ HOUR = 3600
 _NEW = 9_999
 _FIRST_OF_BATCH = 10_000
 _MOST_TRIED = 2_000
+_REFUSALS = 7
 
 
 @dataclass(slots=True)
@@ -134,17 +136,21 @@ def refused_question(busy: Cluster) -> int:
     raise AssertionError
 
 
-def around_a_refusal(busy: Cluster, batch: tuple[WaitingJob, ...]) -> tuple[float, float]:
-    """Return what a pass after one more batch job takes before a new reservation is refused, and after that."""
-    memory, (*jobs, before, after) = Memory(time.process_time), batch
-    decide(busy.pass_with(tuple(jobs), None), memory, matchers=busy.matchers)
-    known = (*jobs, before)
-    took = [seconds(lambda: decide(busy.pass_with(known, None), memory, matchers=busy.matchers))]
+def around_refusals(busy: Cluster, batch: tuple[WaitingJob, ...]) -> tuple[float, float]:
+    """Return what passes for one more batch job take before a new reservation is refused, and after that (medians)."""
+    memory, known = Memory(time.process_time), batch[: -2 * _REFUSALS]
     new, window = new_reservation(_NEW, random.Random(refused_question(busy)), flexible=True)
-    decided = decide(busy.pass_with((*known, new), window), memory, matchers=busy.matchers)
-    assert not decided.accepted
-    took += [seconds(lambda: decide(busy.pass_with((*known, after), None), memory, matchers=busy.matchers))]
-    return took[0], took[1]
+    before, after = [], []
+
+    def passed(waiting: tuple[WaitingJob, ...], of: ReservationWindow | None = None) -> float:
+        return seconds(lambda: decide(busy.pass_with(waiting, of), memory, matchers=busy.matchers))
+
+    passed(known)
+    for count in range(len(known) + 1, len(batch), 2):
+        before.append(passed(batch[:count]))
+        passed((*batch[:count], new), window)
+        after.append(passed(batch[: count + 1]))
+    return median(before), median(after)
 
 
 def batch_jobs(count: int, rng: random.Random) -> tuple[WaitingJob, ...]:
@@ -198,7 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for kind, took in measure(busy, batch, questions).items():
         late = sorted(took)[int(len(took) * 0.95)]
         note(f"{kind}, p95", late, more=f"  (of {len(took)})")
-    before, after = around_a_refusal(busy, batch)
+    before, after = around_refusals(busy, batch)
     note("a pass of one more job, before a refusal", before)
     note("a pass of one more job, after a refusal", after, before)
     if (run := days_of_a_log(chosen.traces)) is not None:
