@@ -70,7 +70,7 @@ def has_other_room(last: Snapshot, snapshot: Snapshot) -> bool:
 
 def _window(row: WindowRow) -> ReservationWindow:
     wanted = None if row.asked_deadline is None else (row.asked_ready, row.asked_deadline)
-    return ReservationWindow(row.deadline, row.ready, row.fixed, row.fix_after, row.farthest, wanted)
+    return ReservationWindow(row.deadline, row.ready, row.fixed, row.fix_after, row.farthest, wanted, row.take)
 
 
 def windows_of(

@@ -17,7 +17,7 @@ import pytest
 from oarpy.configuration import load
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
 from oarpy.questions.table import answer
-from tests.harness.oarsub_cluster import Connection, Submitter, process
+from tests.harness.oarsub_cluster import Connection, Submitter, process, run_pass
 
 pytestmark = pytest.mark.db
 ALL = "/nodes=4,walltime=1:0:0"
@@ -91,9 +91,9 @@ def test_time_travel_tells_the_window_of_then(answered: Submitter, connection: C
 
 
 def test_who_is_refused_takes_an_offer(answered: Submitter, connection: Connection) -> None:
-    begin = in_hours(2)
+    begin, end = in_hours(2), in_hours(3.5)
     answered.job_id("-r", begin, "-l", ALL, "date")
-    refused = answered("-r", begin, "--until", in_hours(3.5), "-l", ALL, "--", "date", "-u")
+    refused = answered("-r", begin, "--until", end, "-l", ALL, "--", "date", "-u")
     assert refused.status == 3
     before, after = offers(refused.out)
     assert [before[3], after[3]] == ["0.50", "1.00"] or [before[3], after[3]] == ["1.00", "0.50"]
@@ -111,6 +111,73 @@ def test_who_is_refused_takes_an_offer(answered: Submitter, connection: Connecti
     assert datetime.fromisoformat(end.replace("_", " ")) - datetime.fromisoformat(start.replace("_", " ")) == timedelta(
         hours=1
     )
+
+
+def test_an_offer_is_taken_where_others_move_for_the_question_as_it_was_asked(
+    answered: Submitter, connection: Connection
+) -> None:
+    """In a window of just the offered start the new reservation would come after the movable one, and be refused."""
+    one, two, four, eight, nine = (in_hours(hours) for hours in (1, 2, 4, 8, 9))
+    first = answered.job_id("-r", one, "-l", ALL, "date")
+    answered.job_id("-r", two, "-l", ALL, "date")
+    movable = str(answered.job_id("-r", one, "--until", four, "-l", ALL, "date"))
+    window(answered, str(first), "--from", eight, "--until", nine)
+    refused = answered("-r", two, "-l", ALL, "date")
+    assert [phi for *_, phi in offers(refused.out)] == ["1.00", "1.00"]
+    number, start, *_ = max(offers(refused.out), key=lambda offer: offer[1])
+    assert window(answered, movable)["start"] == start
+    taken = answered("--accept", number)
+    assert (taken.status, "--> OK" in taken.out) == (0, True), taken
+    job = taken.out.split("OAR_JOB_ID=")[1].split()[0]
+    assert window(answered, job)["start"] == start
+    assert window(answered, job)["ready"] == start
+    assert window(answered, movable)["start"] == one.replace(" ", "_")
+
+
+def test_an_offer_of_another_window_is_taken_where_others_move_for_it(answered: Submitter) -> None:
+    one, two, three, four, eight, nine = (in_hours(hours) for hours in (1, 2, 3, 4, 8, 9))
+    first = answered.job_id("-r", one, "-l", ALL, "date")
+    answered.job_id("-r", two, "-l", ALL, "date")
+    movable = str(answered.job_id("-r", one, "--until", four, "-l", ALL, "date"))
+    changing = str(answered.job_id("-r", in_hours(12), "--slack", "1h", "-l", ALL, "date"))
+    window(answered, str(first), "--from", eight, "--until", nine)
+    refused = answered(changing, "--from", two, "--until", three, command="oarwindow")
+    number, start, *_ = max(offers(refused.out), key=lambda offer: offer[1])
+    assert window(answered, movable)["start"] == start
+    assert answered("--accept", number).status == 0
+    found = window(answered, changing)
+    assert (found["start"], found["ready"]) == (start, start)
+    assert window(answered, movable)["start"] == one.replace(" ", "_")
+
+
+def test_an_offer_that_is_gone_is_answered_with_new_ones(answered: Submitter, connection: Connection) -> None:
+    begin = in_hours(2)
+    answered.job_id("-r", begin, "-l", ALL, "date")
+    refused = answered("-r", begin, "--slack", "50%", "-l", ALL, "date")
+    number, start, *_ = offers(refused.out)[0]
+    answered.job_id("-r", start.replace("_", " "), "-l", ALL, "date")
+    again = answered("--accept", number)
+    assert (again.status, "--> KO" in again.out, len(offers(again.out)) > 0) == (3, True, True), again
+    assert start not in [found for _, found, *_ in offers(again.out)]
+    asked = "SELECT count(*), count(DISTINCT (ready, deadline)), count(take) FROM reservation_windows"
+    assert connection.execute(asked).fetchone() == (2, 1, 1)
+
+
+def test_an_offer_to_one_that_was_to_begin_at_once_is_taken_later(
+    oarsub: Submitter, connection: Connection, dsn: str
+) -> None:
+    oarsub.job_id("--no-hint", "-l", "/nodes=3,walltime=1:0:0", "date")
+    run_pass(connection)
+    with passes(dsn):
+        refused = oarsub("-r", "now", "-l", "/nodes=3,walltime=0:0:1", "date")
+        number, start, *_ = offers(refused.out)[-1]
+        connection.execute("SELECT pg_sleep(1.1)")
+        taken = oarsub("--accept", number)
+    assert (refused.status, taken.status) == (3, 0), taken
+    row = connection.execute(
+        "SELECT to_char(reservation_start, 'YYYY-MM-DD_HH24:MI:SS') FROM jobs ORDER BY job_id DESC LIMIT 1"
+    ).fetchone()
+    assert row == (start,)
 
 
 def test_who_asked_for_a_key_has_one_with_an_offer_too(

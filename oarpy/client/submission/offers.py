@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from datetime import datetime
 
 from oarpy.client.jobs.running.windows import WindowChange, change
 from oarpy.client.session import Session
@@ -16,10 +17,10 @@ from oarpy.store.jobs.windows import OfferedPlace
 
 
 def accept(session: Session, number: int, timeout: float) -> Submitted:
-    """Ask for an offered start as the refused job asked, the rules included; the answer comes as to any reservation.
+    """Ask as the refused job asked, the rules included, and take the offered start if the window cannot be had.
 
-    If the offer is for another window of a reservation that stands, the reservation itself moves to the offered start.
-    Its answer is awaited here, for ``timeout`` seconds at most.
+    The answer comes as to any reservation. If the offer is for another window of a reservation that stands, the same
+    is asked for the reservation itself. Its answer is awaited here, for ``timeout`` seconds at most.
 
     Raises :class:`NotFound` for an offer that does not exist, or whose time is over, :class:`NotAllowed` for another
     user's, :class:`OarpyError` for an offer that was accepted before, :class:`WindowRefused` and :class:`Unreachable`
@@ -34,6 +35,7 @@ def accept(session: Session, number: int, timeout: float) -> Submitted:
             pairs = job_keys.key_pairs(admitted.submission, offer.environment)
             job_ids = store(session, admitted, message(admitted))
             job_keys.store(session.connection, admitted.submission, job_ids, pairs)
+            windows.take(session.connection, job_ids[0], offer.start, _date(admitted.submission, offer))
             windows.take_offer(session.connection, number, job_ids[0])
     if not offer.stands:
         job_keys.hand_out(session, admitted.submission, job_ids, pairs)
@@ -43,12 +45,12 @@ def accept(session: Session, number: int, timeout: float) -> Submitted:
 
 
 def _move(session: Session, number: int, offer: OfferedPlace, timeout: float) -> None:
-    """Ask for the offered start of a reservation that stands; an offer that is refused can be taken again.
+    """Ask for the other window of a reservation that stands again; an offer that is refused can be taken again.
 
     Without an answer, the reservation may still move there: then the offer stays taken.
     """
     try:
-        change(session, offer.job, WindowChange(offer.start.timestamp(), offer.end.timestamp()), timeout)
+        change(session, offer.job, WindowChange(offer.ready, offer.deadline, take=offer.start.timestamp()), timeout)
     except Unreachable:
         raise
     except OarpyError:
@@ -70,15 +72,16 @@ def _claimed(session: Session, number: int) -> OfferedPlace:
     return offer
 
 
+def _date(question: Submission, offer: OfferedPlace) -> tuple[datetime, datetime]:
+    """Return from when to when a strict reservation would be."""
+    assert question.reservation is not None
+    return question.reservation, question.reservation + (offer.end - offer.start)
+
+
 def _changes(session: Session, offer: OfferedPlace) -> dict[str, object]:
-    """Return in which fields the submission differs: it is for one job, at that start."""
+    """Return in which fields the submission differs: it is for one job, with the alternative that the offer is for."""
     refused = Submission.from_record(dict(offer.request))
     return {
-        # with a fixed offset, as typed dates have it: where rules run there are no files of zones
-        "reservation": offer.start.astimezone(),
-        "until": offer.end.astimezone(),
-        "slack": "",
-        "farthest": None,
         "alternatives": _taken(session, refused.alternatives, int((offer.end - offer.start).total_seconds())),
         "array_size": 1,
         "array_parameters": (),

@@ -24,15 +24,15 @@ def move(connection: Connection, decided: Decisions, security_time: float) -> No
 def write(connection: Connection, decided: Decisions, offer_time: float) -> None:
     """Write the answers to new and changed reservations, the fixed reservations, and the offers to refused ones."""
     answers, refused = decided.windows, {refusal.job for refusal in decided.refused}
-    window_moves.narrow(connection, [(job, *span) for job, span in answers.strict.items() if job not in refused])
     window_moves.fix(connection, answers.fixed)
     of = decided.kept.snapshot.windows.of if decided.kept.snapshot.windows else {}
     window_moves.answer(
         connection, [(job, granted, *window) for job, granted in answers.changed.items() if (window := of[job].asked)]
     )
+    window_moves.narrow(connection, [(job, *span) for job, span in answers.strict.items() if job not in refused])
     refused |= {job for job, granted in answers.changed.items() if not granted}
     offers = [
-        (job, offer.start, offer.end, offer.phi)
+        (job, offer.start, offer.end, offer.phi, of[job].asked if job in of else None)
         for job, some in answers.offers.items()
         if job in refused
         for offer in some

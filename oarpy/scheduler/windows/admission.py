@@ -44,8 +44,8 @@ class Terms:
     """The starts to take and to offer if the window cannot be had.
 
     No offer is farther than ``limit``. The first valid offer up to ``accept`` is taken at once. With ``take``, only the
-    offer with this start is taken. With ``farther``, some start after the window is always offered. The search ends
-    after ``tries`` tries, or once there are ``offers`` offers.
+    offer with this start is taken. With ``farther``, some start after the window is always offered. There are at most
+    ``offers`` offers, found by at most ``tries`` tries. A start to ``take`` has as many tries again.
     """
 
     limit: float = inf
@@ -58,6 +58,17 @@ class Terms:
     def takes(self, offer: Offer) -> bool:
         """Tell whether a valid offer is taken at once."""
         return offer.phi <= self.accept if self.take is None else offer.start == self.take
+
+    def tries_more(self, option: Offer, tried: int, found: int) -> bool:
+        """Tell whether an option is tried after so many tries, when so many offers are found."""
+        if option.start == self.take:
+            return tried < 2 * self.tries
+        return tried < self.tries and found < self.offers
+
+    def nearest(self, offers: Iterable[Offer], farther: Offer) -> list[Offer]:
+        """Return the offers that are made beside the first start after the window."""
+        others = sorted(offers)
+        return sorted([*others[: int(min(self.offers - 1, len(others)))], farther])
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +109,8 @@ def _admit_elsewhere(question: _Question[Request, Hold], terms: Terms) -> Admiss
     valid: dict[float, Offer] = {}
     tried = 0
     untried = question.options(terms.limit)
-    while tried < terms.tries and len(valid) < terms.offers and (option := next(untried, None)) is not None:
-        if option.start in valid:
+    while (option := next(untried, None)) is not None:
+        if option.start in valid or not terms.tries_more(option, tried, len(valid)):
             continue
         tried += 1
         failed = question.attempt((option.start, option.start))
@@ -111,12 +122,12 @@ def _admit_elsewhere(question: _Question[Request, Hold], terms: Terms) -> Admiss
             question.fix(failed)
             untried = question.options(terms.limit)
     last = question.new.window(question.now)[1]
-    if terms.farther and len(valid) < terms.offers and not any(start > last for start in valid):
+    if terms.farther and terms.offers and not any(start > last for start in valid):
         option = question.farther()
         if option.start < inf and option.phi <= terms.limit:
-            valid[option.start] = option
             if terms.takes(option):
                 return question.accepted(option)
+            return Admission(None, question.slots, terms.nearest(valid.values(), option))
     return Admission(None, question.slots, sorted(valid.values()))
 
 

@@ -14,7 +14,8 @@ class ReservationWindow:
 
     It no longer moves once it is ``fixed``, or once ``fix_after`` percent of the time from its submission to its start
     have passed. A new reservation whose window cannot be had takes the first other start that is at most ``farthest``
-    run times away. ``asked`` is another window, (ready, deadline), that the user of an accepted reservation asks for.
+    run times away, or the start to ``take``. ``asked`` is another window, (ready, deadline), that the user of an
+    accepted reservation asks for.
     """
 
     deadline: float
@@ -23,6 +24,7 @@ class ReservationWindow:
     fix_after: float | None = None
     farthest: float | None = None
     asked: tuple[float | None, float] | None = None
+    take: float | None = None
 
     def is_fixed(self, submitted: float, start: float, now: float) -> bool:
         """Tell whether an accepted reservation no longer moves, by the wish of its user or the rule of the site."""

@@ -63,7 +63,7 @@ class WindowAnswers:
     """The decisions of a pass about windows.
 
     ``dated`` are new reservations with a date, each with the index of the alternative that they take. ``strict`` are
-    the windows, [ready, deadline], of reservations that took another start than they asked for. ``offers`` are the
+    the windows, [ready, deadline], of reservations that took a start outside the requested window. ``offers`` are the
     starts offered to others. ``fixed`` are accepted reservations that no longer move from now on. ``changed`` tells
     whether accepted reservations got the other window that they asked for. ``fault`` is why the order of the site could
     not be used.
@@ -328,7 +328,7 @@ class _WindowPass:
         if waits_for := self._dependencies.readiness(job).waits_for:
             return f"job {min(waits_for)}, which it depends on, waits itself: a window takes one that has a start"
         shortest = min(way.walltime for way in job.alternatives)
-        if max(self._now, window.ready or self._now) + shortest > window.deadline:
+        if window.take is None and max(self._now, window.ready or self._now) + shortest > window.deadline:
             return f"its window ends at {show(window.deadline)}, too early for its walltime"
         return ""
 
@@ -422,7 +422,7 @@ class _WindowPass:
         """Return whether the job is admitted with one alternative; None if its window is over."""
         new = self._window_job(request, window)
         lo, last = new.window(self._now)
-        if last < lo:
+        if last < lo and window.take is None:
             return None
         settled = [(claim.start, claim.end) for _, claim in dates.values()]
         running = [(job.start, job.end) for job in self._seen_by(request.job)]
@@ -435,6 +435,7 @@ class _WindowPass:
     def _terms(self, window: ReservationWindow) -> Terms:
         return Terms(
             accept=-1.0 if window.farthest is None else window.farthest,
+            take=window.take,
             farther=True,
             tries=self._windows.tries,
             offers=self._windows.offers,
@@ -465,9 +466,11 @@ class _WindowPass:
                 if job in self._movable:
                     self._put(job, claim, f"it makes room for reservation {number}")
             # its present window; a fixed reservation does not move for others
-            start = timeline.claims[number].start
-            end = start + changing.asked.job.alternatives[0].walltime
-            changing.window = window if before else replace(window, ready=start, deadline=end)
+            claim = timeline.claims[number]
+            if admission.taken is not None:
+                self._strict[number] = claim.start, claim.end
+            moves = before is not None and admission.taken is None
+            changing.window = window if moves else replace(window, ready=claim.start, deadline=claim.end)
             self._movable[number] = changing
             self._put(number, timeline.claims[number], "another window was asked for")
         else:

@@ -166,6 +166,7 @@ class WindowEntry(Struct, frozen=True, forbid_unknown_fields=True):
     fix_after: Number | None = None
     farthest: Number | None = None
     asked: tuple[Number | None, Number] | None = None
+    take: Number | None = None
 
 
 class WindowsEntry(Struct, frozen=True, forbid_unknown_fields=True):

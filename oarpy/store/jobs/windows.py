@@ -99,10 +99,16 @@ def offers(connection: Connection, jobs: Sequence[int]) -> list[OfferRow]:
 _CLAIM = """
     SELECT o.job_id, j.user_name, o.start_time, o.end_time, o.valid_until > now(), o.accepted_job,
            j.command, s.environment, coalesce(k.content, ''), s.request, j.queue_name,
-           j.state IN ('Waiting', 'Hold') AND j.reservation_state = 'Scheduled'
+           j.state IN ('Waiting', 'Hold') AND j.reservation_state = 'Scheduled',
+           extract(epoch FROM CASE WHEN o.asked_deadline IS NULL THEN o.start_time ELSE o.asked_ready END)::float8,
+           extract(epoch FROM coalesce(o.asked_deadline, o.end_time))::float8
     FROM reservation_offers o JOIN jobs j USING (job_id) JOIN submissions s USING (submission_id)
         LEFT JOIN kept_scripts k ON k.digest = s.script
     WHERE o.offer_id = %s FOR UPDATE OF o
+"""
+_TAKE = """
+    INSERT INTO reservation_windows (job_id, ready, deadline, take) VALUES (%s, %s, %s, %s)
+    ON CONFLICT (job_id) DO UPDATE SET take = EXCLUDED.take
 """
 _TAKEN = "UPDATE reservation_offers SET accepted_job = %s WHERE offer_id = %s"
 
@@ -112,7 +118,7 @@ class OfferedPlace:
     """An offer, and the question that it answers: the request of ``user``, before the rules.
 
     ``is_valid`` says that its time is not over, ``accepted_job`` which job was made of it. The job ``stands`` if it was
-    refused another window, and is an accepted reservation as before.
+    refused another window, ``ready`` to ``deadline`` (epoch seconds), and is an accepted reservation as before.
     """
 
     job: int
@@ -127,12 +133,22 @@ class OfferedPlace:
     request: Mapping[str, object]
     queue: str
     stands: bool
+    ready: float | None
+    deadline: float
 
 
 def claim_offer(connection: Connection, number: int) -> OfferedPlace | None:
     """Return an offer, which no other session can take until the transaction ends; None for an unknown number."""
     row = connection.execute(_CLAIM, [number]).fetchone()
     return None if row is None else OfferedPlace(*row)
+
+
+def take(connection: Connection, job: int, start: datetime, window: tuple[datetime, datetime]) -> None:
+    """Let a new reservation take an offered start if it cannot have its window.
+
+    A strict reservation gets the ``window``, (ready, deadline), of its date.
+    """
+    connection.execute(_TAKE, [job, *window, start])
 
 
 def take_offer(connection: Connection, number: int, job: int | None) -> None:
@@ -156,12 +172,13 @@ _ASK = """
 """
 _ASK_PASS = """
     UPDATE reservation_windows SET asked_ready = to_timestamp(%(ready)s::float8),
-        asked_deadline = to_timestamp(%(deadline)s::float8)
+        asked_deadline = to_timestamp(%(deadline)s::float8), take = to_timestamp(%(take)s::float8)
     WHERE job_id = %(job)s
 """
 _WIDEN = """
     UPDATE reservation_windows SET ready = to_timestamp(%(ready)s::float8),
-        deadline = to_timestamp(%(deadline)s::float8), asked_ready = NULL, asked_deadline = NULL
+        deadline = to_timestamp(%(deadline)s::float8), asked_ready = NULL, asked_deadline = NULL,
+        take = NULL
     WHERE job_id = %(job)s
 """
 _STRICT_AGAIN = """
@@ -215,14 +232,16 @@ def ask(
     fix_after: int | None,
     *,
     at_once: bool,
+    take: float | None = None,
 ) -> None:
     """Give a reservation another window ``at_once``, or have the next pass decide about it.
 
-    A reservation without a window has its place as its window until then, and is fixed by ``fix_after``.
+    A reservation without a window has its place as its window until then, and is fixed by ``fix_after``. If it cannot
+    have the other window, it takes the start to ``take`` (epoch seconds).
     """
     own = {"job": row.job, "ready": row.ready, "deadline": row.deadline, "fix_after": fix_after}
     connection.execute(_ASK, own)
-    wanted = {"job": row.job, "ready": window[0], "deadline": window[1]}
+    wanted = {"job": row.job, "ready": window[0], "deadline": window[1], "take": take}
     connection.execute(_WIDEN if at_once else _ASK_PASS, wanted)
 
 

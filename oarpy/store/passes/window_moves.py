@@ -15,7 +15,7 @@ from oarpy.store.refusals import set_wise
 _LIVE = """
     SELECT w.job_id, extract(epoch FROM w.ready)::float8, extract(epoch FROM w.deadline)::float8,
            w.fixed_at IS NOT NULL, w.fix_after, w.farthest, extract(epoch FROM w.asked_ready)::float8,
-           extract(epoch FROM w.asked_deadline)::float8
+           extract(epoch FROM w.asked_deadline)::float8, extract(epoch FROM w.take)::float8
     FROM reservation_windows w JOIN jobs j USING (job_id)
     WHERE j.state IN ('Waiting', 'Hold') AND NOT EXISTS (SELECT FROM door_parts p WHERE p.job_id = w.job_id)
 """
@@ -56,9 +56,11 @@ _ANSWER = """
       AND w.asked_ready IS NOT DISTINCT FROM to_timestamp(s.ready)
 """
 _OFFER = """
-    INSERT INTO reservation_offers (job_id, start_time, end_time, phi, valid_until)
-    SELECT s.job_id, to_timestamp(s.start_time), to_timestamp(s.end_time), s.phi, now() + %s * interval '1 second'
-    FROM unnest(%s::bigint[], %s::float8[], %s::float8[], %s::float8[]) AS s(job_id, start_time, end_time, phi)
+    INSERT INTO reservation_offers (job_id, start_time, end_time, phi, asked_ready, asked_deadline, valid_until)
+    SELECT s.job_id, to_timestamp(s.start_time), to_timestamp(s.end_time), s.phi, to_timestamp(s.ready),
+        to_timestamp(s.deadline), now() + %s * interval '1 second'
+    FROM unnest(%s::bigint[], %s::float8[], %s::float8[], %s::float8[], %s::float8[], %s::float8[])
+        AS s(job_id, start_time, end_time, phi, ready, deadline)
     WHERE EXISTS (SELECT FROM jobs j WHERE j.job_id = s.job_id)
 """
 
@@ -75,6 +77,7 @@ class WindowRow:
     farthest: float | None
     asked_ready: float | None
     asked_deadline: float | None
+    take: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +139,17 @@ def answer(connection: Connection, answers: Sequence[tuple[int, bool, float | No
 
 
 @set_wise
-def offer(connection: Connection, offers: Sequence[tuple[int, float, float, float]], valid: float) -> None:
-    """Store offers, (job, start, end, phi) each, which are good for ``valid`` seconds."""
-    rows = [(job, float(start), float(end), float(phi)) for job, start, end, phi in offers]
+def offer(
+    connection: Connection,
+    offers: Sequence[tuple[int, float, float, float, tuple[float | None, float] | None]],
+    valid: float,
+) -> None:
+    """Store offers, (job, start, end, phi, asked) each, which are good for ``valid`` seconds.
+
+    ``asked`` is the other window that an accepted reservation was refused, None for a new reservation.
+    """
+    rows = [
+        (job, float(start), float(end), float(phi), *(asked or (None, None))) for job, start, end, phi, asked in offers
+    ]
     if rows:
         connection.execute(_OFFER, [valid, *(list(column) for column in zip(*rows, strict=True))])

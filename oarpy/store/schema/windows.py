@@ -30,6 +30,7 @@ reservation_windows = table(
     column("fixed_at", INSTANT, "since when it no longer moves; NULL: it may", optional=True),
     column("asked_ready", INSTANT, "earliest start in the window that is asked for; NULL: at once", optional=True),
     column("asked_deadline", INSTANT, "end of the window that is asked for; NULL: none is", optional=True),
+    column("take", INSTANT, "offered start that it takes if its window cannot be had; NULL: none", optional=True),
     rule("reservation_windows_check", "(ready IS NULL) OR (ready < deadline)"),
     rule("reservation_windows_asked_check", "(asked_ready IS NULL) OR (asked_ready < asked_deadline)"),
 )
@@ -45,6 +46,13 @@ reservation_offers = table(
     column("made_at", INSTANT, "when it was made", default=NOW),
     column("valid_until", INSTANT, "until when it can be taken"),
     column("accepted_job", BigInteger, "the job that came of it; NULL: none", optional=True),
+    column("asked_ready", INSTANT, "earliest start in the other window that was refused; NULL: at once", optional=True),
+    column(
+        "asked_deadline",
+        INSTANT,
+        "end of the other window that a reservation was refused; NULL: that of its submission",
+        optional=True,
+    ),
     rule("reservation_offers_check", "start_time < end_time"),
     Index("reservation_offers_job", "job_id"),
 )

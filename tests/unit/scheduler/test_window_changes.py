@@ -109,9 +109,28 @@ def test_a_new_one_that_is_fixed_or_begins_soon_stays_where_it_is(windows: Windo
     assert {one.job: one.start for one in decided.plan.placements if one.start is not None} == {1: 10}
 
 
-def test_no_more_starts_are_offered_than_may_be() -> None:
-    snapshot = replace(accepted({1: 10}, {}), waiting=(asking(2, 10),), windows=Windows({}, notice=0, offers=1))
-    assert [one.start for one in decide(snapshot).windows.offers[2]] == [0]
+@pytest.mark.parametrize(("most", "starts"), [(0, []), (1, [70]), (2, [30, 70])])
+def test_the_first_start_after_the_window_is_among_as_many_offers_as_there_may_be(
+    most: int, starts: list[float]
+) -> None:
+    """A start right before the window fills the shortest list by itself."""
+    held = {1: 40, 2: 30, 3: 50, 4: 60}
+    windows = {2: ReservationWindow(200, 10), 3: ReservationWindow(60, 50)}
+    rules = Windows(windows, notice=0, offers=most)
+    snapshot = replace(accepted(held, windows), waiting=(asking(9, 40),), windows=rules)
+    assert [one.start for one in decide(snapshot).windows.offers[9]] == starts
+
+
+def test_a_start_to_take_is_tried_beyond_the_offers_that_are_made() -> None:
+    snapshot = accepted({1: 10, 2: 20, 3: 30}, {})
+    windows = Windows({9: ReservationWindow(40, 10, take=50)}, notice=0, offers=1, tries=2)
+    long = structs.replace(asking(9, 10), alternatives=(Alternative(parse_request("/core=1").groups, 30),))
+    decided = decide(replace(snapshot, waiting=(long,), windows=windows))
+    assert decided.refused
+    windows = replace(windows, of={9: ReservationWindow(40, 10, take=40)})
+    decided = decide(replace(snapshot, waiting=(long,), windows=windows))
+    assert {one.job: one.start for one in decided.plan.placements} == {9: 40}
+    assert decided.windows.strict == {9: (40, 70)}
 
 
 @pytest.mark.parametrize("apart", [10, 5])

@@ -18,11 +18,15 @@ from oarpy.store.jobs.windows import OfferRow, ReservationRow
 
 @dataclass(frozen=True, slots=True)
 class WindowChange:
-    """The window that is asked for, in epoch seconds, None where it stays; ``fix`` lets the job move no more."""
+    """The window that is asked for, in epoch seconds, None where it stays; ``fix`` lets the job move no more.
+
+    If the window cannot be had, the job goes to the offered start to ``take``.
+    """
 
     ready: float | None = None
     deadline: float | None = None
     fix: bool = False
+    take: float | None = None
 
 
 class WindowRefused(AdmissionRefused):
@@ -64,15 +68,16 @@ def change(session: Session, job_id: int, wanted: WindowChange, timeout: float) 
             return _reservation(session, job_id)
         ready = row.ready if wanted.ready is None else wanted.ready
         deadline = row.deadline if wanted.deadline is None else wanted.deadline
-        _check(row, ready, deadline)
+        if wanted.take is None:
+            _check(row, ready, deadline)
         usual = read_fix(session.configuration.scheduler.reservation_fix)
         wider = (ready or 0) <= (row.ready or 0) and deadline >= row.deadline
-        windows.ask(session.connection, row, (ready, deadline), usual, at_once=wider)
+        windows.ask(session.connection, row, (ready, deadline), usual, at_once=wider, take=wanted.take)
     if not wider:
         _wait(session, job_id, timeout)
     with session.connection.transaction():
         present = _reservation(session, job_id)
-        granted = (present.ready, present.deadline) == (ready, deadline)
+        granted = (present.ready, present.deadline) in ((ready, deadline), _place(wanted.take, row.walltime))
         if granted and wanted.fix:
             windows.fix(session.connection, [row.job])
             present = _reservation(session, job_id)
@@ -114,6 +119,11 @@ def _reservation(session: Session, job_id: int) -> ReservationRow:
     if row.job_state not in ("Waiting", "Hold") or row.reservation_state != "Scheduled":
         raise OarpyError(f"job {job_id} is {row.job_state}: only an accepted reservation that waits has a window")
     return row
+
+
+def _place(start: float | None, walltime: float) -> tuple[float, float] | None:
+    """Return the window of just a start and the walltime."""
+    return None if start is None else (start, start + walltime)
 
 
 def _check(row: ReservationRow, ready: float | None, deadline: float) -> None:
