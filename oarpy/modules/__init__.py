@@ -4,7 +4,7 @@
   nodes, ``canceller`` carries out kill requests, ``monitor`` suspects silent nodes. ``accounting`` counts, ``energy``
   lets nodes sleep, ``notifier`` sends mails and messages to users.
 - ``loop`` is the common part of all modules; ``registry`` knows them by name; ``supervisor`` keeps them running on a
-  server.
+  server, each a ``forked_program``.
 
 A *module* is an object with ``run_once(connection, now)``. It keeps no truth: its memory can be rebuilt from the
 database. For each module one process in the cluster *leads*, by an advisory lock.

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from oarpy.configuration import Modules
+from oarpy.configuration import Configuration
 from oarpy.modules.loop.module import Outcome
+from oarpy.modules.registry import enabled_modules
 from oarpy.store import notifications
 from oarpy.store.database import Connection
 
@@ -171,10 +172,10 @@ class Automaton:
     name = "automaton"
     period = 0.5
 
-    def __init__(self, periods: Modules, others: Sequence[str] = ()) -> None:
-        names = ("metascheduler", "launcher", "canceller", "monitor", "accounting", "notifier")
-        known = {name: getattr(periods, name) for name in names}
-        self._machine = EventMachine(known | dict.fromkeys(others, _PERIOD_OF_OTHERS))
+    def __init__(self, configuration: Configuration) -> None:
+        told = [name for name in enabled_modules(configuration) if name in REACTING]
+        periods = configuration.modules
+        self._machine = EventMachine({name: getattr(periods, name, _PERIOD_OF_OTHERS) for name in told})
         self._ear: notifications.Ear | None = None
         self._listening_on: Connection | None = None
 

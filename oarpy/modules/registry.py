@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import sys
 from collections.abc import Callable
 from operator import attrgetter
@@ -16,84 +17,25 @@ from oarpy.modules.loop.parent import die_with_supervisor
 from oarpy.modules.loop.watchdog import SignsOfLife
 from oarpy.store.database import database_dsn
 
-
-def _automaton(configuration: Configuration) -> Module:
-    from oarpy.modules.automaton import REACTING, Automaton
-
-    others = [name for name in enabled_modules(configuration) if name not in MODULES and name in REACTING]
-    return Automaton(configuration.modules, others)
-
-
-def _metascheduler(configuration: Configuration) -> Module:
-    from oarpy.modules.metascheduler.metascheduler import Metascheduler
-
-    return Metascheduler(configuration)
-
-
-def _launcher(configuration: Configuration) -> Module:
-    from oarpy.modules.launcher import Launcher
-
-    return Launcher(configuration)
-
-
-def _canceller(configuration: Configuration) -> Module:
-    from oarpy.modules.canceller import Canceller
-
-    return Canceller(configuration)
-
-
-def _monitor(configuration: Configuration) -> Module:
-    from oarpy.modules.monitor import Monitor
-
-    return Monitor(configuration)
-
-
-def _accounting(configuration: Configuration) -> Module:
-    from oarpy.modules.accounting import Accounting
-
-    return Accounting(configuration)
-
-
-def _notifier(configuration: Configuration) -> Module:
-    from oarpy.modules.notifier.notifier import Notifier
-
-    return Notifier(configuration)
-
-
-def _energy(configuration: Configuration) -> Module:
-    from oarpy.modules.energy import EnergySaving
-
-    return EnergySaving(configuration)
-
-
-def _of_slice(name: str) -> Callable[[Configuration], Module]:
-    """Return the function that makes a module of a slice."""
-
-    def make(configuration: Configuration) -> Module:
-        thing, _ = slices.MODULES[name]
-        (module,) = slices.things((thing,))
-        built: Module = module(configuration)
-        return built
-
-    return make
-
-
-MODULES: dict[str, Callable[[Configuration], Module]] = {
-    "automaton": _automaton,
-    "metascheduler": _metascheduler,
-    "launcher": _launcher,
-    "canceller": _canceller,
-    "monitor": _monitor,
-    "accounting": _accounting,
-    "notifier": _notifier,
+MODULES = {
+    "automaton": "oarpy.modules.automaton:Automaton",
+    "metascheduler": "oarpy.modules.metascheduler.metascheduler:Metascheduler",
+    "launcher": "oarpy.modules.launcher:Launcher",
+    "canceller": "oarpy.modules.canceller:Canceller",
+    "monitor": "oarpy.modules.monitor:Monitor",
+    "accounting": "oarpy.modules.accounting:Accounting",
+    "notifier": "oarpy.modules.notifier.notifier:Notifier",
 }
-"""Each module imports only the packages that it needs, so that each process stays small."""
+"""What makes each module of a configuration. A process imports only what its module needs, so that it stays small."""
 
-OPTIONAL: dict[str, Callable[[Configuration], Module]] = {
-    "energy": _energy,
-    **{name: _of_slice(name) for name in slices.MODULES},
+OPTIONAL = {
+    "energy": "oarpy.modules.energy:EnergySaving",
+    **{name: thing for name, (thing, _) in slices.MODULES.items()},
 }
 """Modules that run only where the configuration enables them: ``energy``, and the modules of slices."""
+
+_PARTS = {"metascheduler": slices.STATE_PARTS, "launcher": slices.LAUNCHER_PARTS}
+"""What slices add to a module, which imports it when it is made."""
 
 _ENABLED: dict[str, Callable[[Configuration], object]] = {
     "energy": lambda configuration: configuration.energy.enabled,
@@ -115,7 +57,15 @@ def enabled_modules(configuration: Configuration) -> list[str]:
 
 def program_of(module: str) -> tuple[str, ...]:
     """Return the program of this package that runs a module, with its arguments."""
+    if module in PROGRAMS:
+        return (PROGRAMS[module],)
     return ("oarpy.grid.modules" if module in GRID_MODULES else "oarpy.modules", module)
+
+
+def imports_of(module: str) -> tuple[str, ...]:
+    """Return what the program of a module imports to run, as names of :func:`pkgutil.resolve_name`."""
+    program = f"{program_of(module)[0]}.__main__"
+    return tuple(filter(None, (program, (MODULES | OPTIONAL).get(module), *_PARTS.get(module, ()))))
 
 
 def module_command(program: str, *arguments: str) -> list[str]:
@@ -137,14 +87,14 @@ def run(name: str, configuration: Configuration, *, once: bool) -> int:
     Raises :class:`NotFound` for an unknown name.
     """
     if name in PROGRAMS and not once:
-        _become(configuration, PROGRAMS[name])
+        _become(configuration, *program_of(name))
     if name in GRID_MODULES:
         _become(configuration, *program_of(name), *(["--once"] if once else []))
     known = MODULES | OPTIONAL
     if name not in known:
         names = [*known, *GRID_MODULES, *PROGRAMS]
         raise NotFound(f"no module '{name}' to be run", hint="one of " + ", ".join(names))
-    return run_module(known[name], configuration, once=once)
+    return run_module(pkgutil.resolve_name(known[name]), configuration, once=once)
 
 
 def _become(configuration: Configuration, program: str, *arguments: str) -> None:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import select
 import signal
-import subprocess
 import time
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 import structlog
 
 from oarpy.configuration import Configuration
 from oarpy.model.errors import OarpyError
+from oarpy.modules.forked_program import ForkedProgram, import_all
 from oarpy.modules.loop.logging import configure_logging
 from oarpy.modules.loop.parent import PARENT_VARIABLE
 from oarpy.modules.loop.watchdog import SignsOfLife, Watch
-from oarpy.modules.registry import PROGRAMS, enabled_modules, module_command, module_environment, program_of
+from oarpy.modules.registry import enabled_modules, imports_of, module_environment, program_of
 from oarpy.postgres import embedded_server
 
 log = structlog.get_logger()
@@ -31,11 +32,10 @@ _STARTING = 20.0
 
 @dataclass(slots=True)
 class _Child:
-    """A process to keep running; ``program`` is a program of this package, and its arguments."""
+    """A module or a program to keep running."""
 
     name: str
-    program: tuple[str, ...]
-    process: subprocess.Popen[bytes] | None = None
+    process: ForkedProgram | None = None
     started: float = 0.0
     heard: float = 0.0
     """When it gave its last sign of life, 0 before the first."""
@@ -48,9 +48,9 @@ class ModuleSupervisor:
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
-        self._children = [_Child(name, program_of(name)) for name in enabled_modules(configuration)]
+        self._children = [_Child(name) for name in enabled_modules(configuration)]
         if configuration.gateway.socket:
-            self._children.append(_Child("gateway", (PROGRAMS["gateway"],)))
+            self._children.append(_Child("gateway"))
         self._directory = None if configuration.database.url else Path(configuration.database.directory)
         self._signs = SignsOfLife()
         self._watch: Watch | None = None
@@ -72,16 +72,18 @@ class ModuleSupervisor:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        self._signs.give_always()
+        import_all(name for child in self._children for name in imports_of(child.name))
         if limit := self._configuration.modules.watchdog:
             self._watch = Watch(limit)
+        longest = min(_DATABASE_CHECK_PERIOD, self._signs.period or inf)
         try:
             while not self._stopping:
+                self._signs.give()
                 self._keep_database()
                 self._end_silent(time.monotonic())
-                wait = min([self._keep(child) for child in self._children], default=1.0)
+                waits = [self._keep(child) for child in self._children]
                 heard = [reader, *([self._watch] if self._watch else ())]
-                select.select(heard, [], [], max(min(wait, _DATABASE_CHECK_PERIOD), 0.01))
+                select.select(heard, [], [], max(min(*waits, longest), 0.01))
                 _empty(reader)
         finally:
             signal.set_wakeup_fd(-1)
@@ -105,7 +107,7 @@ class ModuleSupervisor:
             silent = now - (child.heard or child.started + _STARTING)
             if silent > self._configuration.modules.watchdog:
                 log.error("module gives no sign of life: killed", module=child.name, pid=child.process.pid)
-                child.process.kill()
+                child.process.send(signal.SIGKILL)
                 child.heard = now
 
     def _keep_database(self) -> None:
@@ -117,7 +119,8 @@ class ModuleSupervisor:
             self._database_delay = 0.0
             return
         try:
-            embedded_server.start(self._directory)
+            with self._signs.given_meanwhile():
+                embedded_server.start(self._directory)
             log.warning("embedded database started")
         except (OarpyError, OSError) as error:
             settings = self._configuration.modules
@@ -154,17 +157,11 @@ class ModuleSupervisor:
         child.not_before = now + child.delay
 
     def _start(self, child: _Child, now: float) -> None:
-        environment = {**os.environ, **module_environment(self._configuration), PARENT_VARIABLE: str(os.getpid())}
+        environment = {**module_environment(self._configuration), PARENT_VARIABLE: str(os.getpid())}
         environment.update(self._watch.environment() if self._watch else {})
         child.started, child.heard = now, 0.0
         try:
-            child.process = subprocess.Popen(
-                module_command(*child.program),
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                env=environment,
-                start_new_session=True,
-            )
+            child.process = ForkedProgram(program_of(child.name), environment)
         except OSError as error:  # no process, no memory: there may be some later
             log.error("module cannot be started", module=child.name, error=error.strerror)
             self._put_off(child, now)
@@ -174,14 +171,12 @@ class ModuleSupervisor:
     def _end_children(self) -> None:
         running = [child.process for child in self._children if child.process is not None]
         for process in running:
-            process.terminate()
+            process.send(signal.SIGTERM)
         until = time.monotonic() + _STOP_TIMEOUT
         for process in running:
-            try:
-                process.wait(max(until - time.monotonic(), 0.1))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            if not process.ends_within(max(until - time.monotonic(), 0.1)):
+                process.send(signal.SIGKILL)
+                process.ends_within(inf)
 
 
 def serve(configuration: Configuration) -> int:

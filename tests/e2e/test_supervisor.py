@@ -6,6 +6,8 @@ import os
 import re
 import signal
 import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +19,8 @@ from oarpy.local_cluster.sandbox import Sandbox, command
 from oarpy.modules.loop.watchdog import Watch
 from oarpy.modules.registry import MODULES
 from oarpy.postgres import embedded_server
-from tests.harness.waiting import until
+from research.benchmarks.server_processes import arguments_of
+from tests.harness.waiting import DEADLINE, until
 
 pytestmark = pytest.mark.e2e
 
@@ -63,6 +66,21 @@ def everywhere(cluster: Sandbox) -> dict[int, str]:
     return found
 
 
+def run_python(cluster: Sandbox, script: str) -> str:
+    """Run a script that succeeds, and return what it wrote to standard error."""
+    imports = """
+        import os, signal
+        from oarpy.model.errors import NotFound
+        from oarpy.modules.forked_program import ForkedProgram, import_all
+    """
+    words = [sys.executable, "-c", textwrap.dedent(imports) + textwrap.dedent(script)]
+    done = subprocess.run(
+        words, env=cluster.environment(), capture_output=True, text=True, check=False, timeout=DEADLINE
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
 def modules(cluster: Sandbox) -> dict[str, int]:
     """Process id by name of the modules that have reported since they were started (the automaton never does)."""
     running = {name: pid for pid, name in everywhere(cluster).items()}
@@ -80,9 +98,52 @@ def test_a_module_that_dies_is_started_again(server: Sandbox, name: str) -> None
     before = modules(server)
     os.kill(before[name], signal.SIGKILL)
     until(lambda: modules(server).get(name, before[name]) != before[name], f"a new {name}")
+    assert f"event='module ended' module='{name}' status=-9" in log(server)
     assert {other: pid for other, pid in modules(server).items() if other != name} == {
         other: pid for other, pid in before.items() if other != name
     }
+
+
+def test_a_module_begins_as_a_process_of_its_own(server: Sandbox) -> None:
+    for pid, name in everywhere(server).items():
+        assert arguments_of(pid) == ["oarpy.modules", name]
+        assert os.getsid(pid) == pid
+        assert os.readlink(f"/proc/{pid}/cwd") == "/"
+        assert os.readlink(f"/proc/{pid}/fd/0") == os.devnull
+        assert "SigBlk:\t0000000000000000" in Path(f"/proc/{pid}/status").read_text()
+
+
+def test_a_forked_program_has_no_descriptor_of_its_parent(cluster: Sandbox) -> None:
+    """The other end of a pipe is closed while the program runs; it ends by a signal as a process does."""
+    run_python(
+        cluster,
+        """
+        ours, other = os.pipe()
+        program = ForkedProgram(("oarpy.modules", "monitor"), {})
+        os.close(other)
+        assert os.read(ours, 1) == b""
+        assert not program.ends_within(0)
+        program.send(signal.SIGKILL)
+        assert program.ends_within(60)
+        assert program.poll() == -signal.SIGKILL
+        """,
+    )
+
+
+def test_a_forked_program_says_why_it_cannot_run(cluster: Sandbox) -> None:
+    """What cannot be imported does not keep others from being imported."""
+    said = run_python(
+        cluster,
+        """
+        import_all(["oarpy.nothing", "oarpy.modules.__main__"])
+        for words, status in ((("oarpy.modules", "nobody"), NotFound.exit_status), (("oarpy.nothing",), 1)):
+            program = ForkedProgram(words, {})
+            assert program.ends_within(60)
+            assert program.poll() == status
+        """,
+    )
+    assert "oarpy: no module 'nobody' to be run" in said
+    assert "ModuleNotFoundError: No module named 'oarpy.nothing'" in said
 
 
 def test_a_module_that_keeps_dying_is_started_ever_more_rarely(server: Sandbox) -> None:
@@ -125,6 +186,18 @@ def test_a_module_gives_the_signs_that_systemd_takes(cluster: Sandbox) -> None:
         until(lambda: module.pid in watch.signs(), "it gives another")
         module.send_signal(signal.SIGSTOP)
         module.kill()
+    watch.close()
+
+
+def test_the_supervisor_gives_the_signs_that_systemd_takes(cluster: Sandbox) -> None:
+    """It has one thread, since it forks."""
+    watch = Watch(4.0)
+    environment = {**cluster.environment(), **watch.environment()}
+    with subprocess.Popen([command("oarpy"), "server"], env=environment) as server:
+        for sign in ("a sign", "another", "a third"):
+            until(lambda: server.pid in watch.signs(), f"it gives {sign}")
+        assert len(os.listdir(f"/proc/{server.pid}/task")) == 1
+        server.terminate()
     watch.close()
 
 

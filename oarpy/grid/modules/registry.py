@@ -6,7 +6,14 @@ from collections.abc import Callable
 from math import inf
 
 from oarpy.configuration import Configuration, GridSettings
+from oarpy.grid.broker.claimer import Claimer
+from oarpy.grid.broker.coallocated.bags import BagRules
+from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
+from oarpy.grid.broker.coallocated.metajobs import MetajobRules
 from oarpy.grid.broker.connections import ClusterConnections, clusters_of
+from oarpy.grid.broker.mapper import Mapper
+from oarpy.grid.broker.mover import Mover
+from oarpy.grid.broker.watcher import Watcher
 from oarpy.grid.core.broker_state import DeadlineRules, ReallocationRules
 from oarpy.modules.loop.module import Module
 
@@ -16,15 +23,11 @@ def _connections(settings: GridSettings) -> ClusterConnections:
 
 
 def _mapper(configuration: Configuration) -> Module:
-    from oarpy.grid.broker.mapper import Mapper
-
     settings = configuration.grid
     return Mapper(reallocation_rules(settings), settings.place_ttl, _connections(settings))
 
 
 def _watcher(configuration: Configuration) -> Module:
-    from oarpy.grid.broker.watcher import Watcher
-
     settings = configuration.grid
     return Watcher(
         settings.watch_period, settings.keep_decisions, _connections(settings), tolerance=settings.clock_tolerance
@@ -32,11 +35,6 @@ def _watcher(configuration: Configuration) -> Module:
 
 
 def _claimer(configuration: Configuration) -> Module:
-    from oarpy.grid.broker.claimer import Claimer
-    from oarpy.grid.broker.coallocated.bags import BagRules
-    from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
-    from oarpy.grid.broker.coallocated.metajobs import MetajobRules
-
     settings = configuration.grid
     times = ClaimTimes(kill_grace=settings.kill_grace)
     margin = configuration.processes.margin
@@ -47,8 +45,6 @@ def _claimer(configuration: Configuration) -> Module:
 
 
 def _mover(configuration: Configuration) -> Module:
-    from oarpy.grid.broker.mover import Mover
-
     settings = configuration.grid
     return Mover(reallocation_rules(settings), settings.period, _connections(settings))
 

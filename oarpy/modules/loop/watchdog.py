@@ -16,7 +16,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 _SOCKET, _MICROSECONDS = "NOTIFY_SOCKET", "WATCHDOG_USEC"
 _ALIVE = b"WATCHDOG=1"
@@ -47,13 +47,31 @@ class SignsOfLife:
 
     def give_always(self) -> None:
         """Send signs of life from a thread until this process ends."""
-        if self.period:
-            threading.Thread(target=self._repeat, name="signs of life", daemon=True).start()
+        self._begin(threading.Event())
 
-    def _repeat(self) -> None:
-        while True:
+    @contextmanager
+    def given_meanwhile(self) -> Iterator[None]:
+        """Send signs of life from a thread that ends with the block: whoever forks has no other thread."""
+        done = threading.Event()
+        thread = self._begin(done)
+        try:
+            yield
+        finally:
+            done.set()
+            if thread is not None:
+                thread.join()
+
+    def _begin(self, done: threading.Event) -> threading.Thread | None:
+        if not self.period:
+            return None
+        thread = threading.Thread(target=self._repeat, args=(done,), name="signs of life", daemon=True)
+        thread.start()
+        return thread
+
+    def _repeat(self, done: threading.Event) -> None:
+        self._send()
+        while not done.wait(self.period):
             self._send()
-            time.sleep(self.period)
 
     def _send(self) -> None:
         if self._socket is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pkgutil import resolve_name
+
 from oarpy import slices
 from oarpy.cluster_state.state_part import StatePart
 from oarpy.modules.launcher.parts import Part
@@ -17,7 +19,7 @@ def test_named_parts_are_parts() -> None:
 
 def test_modules_of_slices_bear_their_names() -> None:
     configuration = with_settings()
-    assert {name: OPTIONAL[name](configuration).name for name in slices.MODULES} == {
+    assert {name: resolve_name(OPTIONAL[name])(configuration).name for name in slices.MODULES} == {
         name: name for name in slices.MODULES
     }
 
