@@ -120,8 +120,31 @@ class Profile:
 
     def free(self, start: float, duration: float = 0) -> int:
         """Return how many processors are free throughout [start, start + duration), or at ``start``."""
+        return self.least_free(start, start + duration)
+
+    def least_free(self, start: float, end: float) -> int:
+        """Return how many processors are free throughout [start, end), or at ``start``."""
         first = bisect_right(self._times, start) - 1
-        return min(self._free[first : max(bisect_left(self._times, start + duration), first + 1)])
+        return min(self._free[first : max(bisect_left(self._times, end), first + 1)])
+
+    def openings(self, procs: int, lo: float, hi: float) -> list[tuple[float, float]]:
+        """Return the spans of [lo, hi) in which so many processors are free: (begin, end); the last may end later.
+
+        >>> Profile(4, 0, [(10, 3), (20, 1)]).openings(3, 5, 50)
+        [(10, inf)]
+        """
+        times, free, last = self._times, self._free, len(self._times)
+        spans: list[tuple[float, float]] = []
+        at = max(bisect_right(times, lo) - 1, 0)
+        while at < last and times[at] < hi:
+            if free[at] < procs:
+                at += 1
+                continue
+            begin = times[at]
+            while at < last and free[at] >= procs:
+                at += 1
+            spans.append((max(begin, lo), times[at] if at < last else inf))
+        return spans
 
     def fits_all(self, holds: Iterable[CountedHold]) -> bool:
         """Tell whether all of some holds fit together."""

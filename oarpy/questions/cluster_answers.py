@@ -27,7 +27,7 @@ from oarpy.questions.fields import (
     PredictRunFile,
 )
 from oarpy.questions.possible_states import HeldMachine, Ids, check_length, check_span
-from oarpy.scheduler.bags.advancing import PlannedTask, advance
+from oarpy.scheduler.bags.advancing import PlannedTasks, advance
 from oarpy.scheduler.bags.offers import DeadlineJob, DeadlinePlans, offers_beside
 from oarpy.scheduler.bags.tasks import TaskGroup, Tasks
 from oarpy.scheduler.predictors.frame_profiles import predicted_frames
@@ -144,15 +144,12 @@ def answer_advance(file: AdvanceFile) -> Answer:
     """Tell which jobs and tasks move forward after an early end."""
     _check_advance(file)
     profile = Profile(file.procs, file.now, [(job.end, job.procs) for job in file.running])
-    waiting = [
-        PlannedTask(
-            job.id, job.procs, job.start, job.time, profile.hold(job.procs, job.start, job.start + job.time), job.bag
-        )
-        for job in file.waiting
-    ]
+    for job in file.waiting:
+        profile.hold(job.procs, job.start, job.start + job.time)
+    waiting = [PlannedTasks(job.id, job.procs, job.start, job.time, job.bag) for job in file.waiting]
     advances = advance(profile, waiting, _begun(file), file.bags, file.now, file.coordinated)
     return {
-        "starts": {str(task.id): task.start for task in waiting},
+        "starts": {str(job.id): job.start for job in waiting},
         "new_completion_times": _by_name(advances.new_completions),
         "changed": _by_name(advances.changed),
     }

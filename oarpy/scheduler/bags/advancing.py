@@ -3,29 +3,44 @@
 A task that ends before the last task of its bag gains nothing by an earlier start. So the first pass takes jobs in the
 order of their ends. A task counts there as ending with its whole bag, over all clusters. A second pass fills the
 remaining gaps, in the order of the starts.
+
+Tasks of a bag with the same start are one group. Equal tasks leave their start one by one, and the first of them takes
+the earliest place, so a later one never finds an earlier place. A group therefore moves in parts, as many tasks at once
+as have room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from math import inf
+from operator import itemgetter
+from typing import Any
 
-from oarpy.profiles.planned import PlannedJob, id_order, move_forward
-from oarpy.profiles.timeline import MovingTimeline
+from oarpy.profiles.planned import JobId, id_order
+from oarpy.profiles.profile import CountedHold, Profile
 
-Request = TypeVar("Request")
-Hold = TypeVar("Hold")
 BagName = int | str
 Completions = Mapping[Any, float]
 """The ends of bags, by their names (seconds)."""
 
 
 @dataclass(slots=True)
-class PlannedTask(PlannedJob[Request, Hold]):
-    """A job that waits, or a task of a bag."""
+class PlannedTasks:
+    """A job that waits, or ``count`` tasks of a bag that wait for the same ``start``; ``procs`` are those of one."""
 
+    id: JobId
+    procs: int
+    start: float
+    time: float
     bag: BagName | None = None
+    count: int = 1
+
+    @property
+    def end(self) -> float:
+        """The instant at which they end."""
+        return self.start + self.time
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +56,8 @@ class Advance:
 
 
 def advance(
-    timeline: MovingTimeline[Request, Hold],
-    waiting: Sequence[PlannedTask[Request, Hold]],
+    profile: Profile,
+    waiting: list[PlannedTasks],
     begun: Completions,
     completions: Completions,
     now: float,
@@ -50,22 +65,25 @@ def advance(
 ) -> Advance:
     """Move each waiting job to its earliest free start; no job starts later than before.
 
+    ``profile`` holds all that waits. Groups of which a part moves are split: the part is added to ``waiting``.
     ``begun`` has, for each bag, the latest end of its tasks that do not wait any more. ``completions`` are those of
     whole bags, over all clusters.
     """
     before = _completions_here(waiting, begun)
-    held = {task.bag for task in waiting if task.bag is not None and task.end == completions[task.bag]}
-    if coordinated:
+    held = {tasks.bag for tasks in waiting if tasks.bag is not None and tasks.end == completions[tasks.bag]}
+    openings = _Openings(profile, waiting, now)
+    if coordinated and openings.suit_some():
         by_completion = sorted(
             waiting,
-            key=lambda task: (
-                task.end if task.bag is None else completions[task.bag],
-                task.start,
-                id_order(task.id),
+            key=lambda tasks: (
+                tasks.end if tasks.bag is None else completions[tasks.bag],
+                tasks.start,
+                id_order(tasks.id),
             ),
         )
-        move_forward(timeline, by_completion, now)
-    move_forward(timeline, sorted(waiting, key=lambda task: (task.start, id_order(task.id))), now)
+        waiting += openings.fill(by_completion)
+    if openings.suit_some():
+        waiting += openings.fill(sorted(waiting, key=lambda tasks: (tasks.start, id_order(tasks.id))))
     after = _completions_here(waiting, begun)
     return Advance(
         {bag: end for bag, end in after.items() if bag in held and end != completions[bag]},
@@ -73,9 +91,73 @@ def advance(
     )
 
 
-def _completions_here(waiting: Sequence[PlannedTask[Request, Hold]], begun: Completions) -> dict[BagName, float]:
+class _Openings:
+    """The spans from ``now`` on in which the smallest of waiting jobs would fit: (begin, end), rising.
+
+    Few groups have room before them, and it is in these spans. They are kept while groups move.
+    """
+
+    def __init__(self, profile: Profile, waiting: Sequence[PlannedTasks], now: float) -> None:
+        self._profile = profile
+        self._least = min((tasks.procs for tasks in waiting), default=1)
+        self._latest = max((tasks.start for tasks in waiting), default=now)
+        self._spans = profile.openings(self._least, now, self._latest)
+
+    def suit_some(self) -> bool:
+        """Tell whether a job may have room before it."""
+        return bool(self._spans) and self._spans[0][0] < self._latest
+
+    def fill(self, queue: Iterable[PlannedTasks]) -> list[PlannedTasks]:
+        """Give the tasks of each group in turn their earliest places; return the parts that leave their groups."""
+        left: list[PlannedTasks] = []
+        for tasks in queue:
+            while (start := self._earliest(tasks)) < tasks.start:
+                here = self._move(tasks, start)
+                if here == tasks.count:
+                    tasks.start = start
+                    break
+                tasks.count -= here
+                left.append(PlannedTasks(tasks.id, tasks.procs, start, tasks.time, tasks.bag, here))
+        return left
+
+    def _earliest(self, tasks: PlannedTasks) -> float:
+        """Return the earliest start of a task of a group; behind its own start, its hold makes room."""
+        start, time = tasks.start, tasks.time
+        for begin, end in self._spans:
+            if begin >= start:
+                break
+            if end >= start or begin + time <= end:
+                if tasks.procs == self._least:
+                    return begin
+                return self._profile.earlier(tasks.procs, time, begin, start)
+        return start
+
+    def _move(self, tasks: PlannedTasks, start: float) -> int:
+        """Move as many tasks of a group as have room at an earlier start; return their number."""
+        procs, old = tasks.procs, tasks.start
+        end, behind = min(start + tasks.time, old), max(start + tasks.time, old)
+        here = min(tasks.count, self._profile.least_free(start, end) // procs)
+        self._profile.take(start, end, here * procs)
+        self._profile.give_back(CountedHold(here * procs, behind, tasks.end))
+        place = bisect_right(self._spans, (start, inf)) - 1
+        self._spans[place : place + 1] = self._profile.openings(self._least, *self._spans[place])
+        self._open(behind, tasks.end)
+        return here
+
+    def _open(self, begin: float, end: float) -> None:
+        """Add a span; spans that touch it become part of it."""
+        first = bisect_left(self._spans, begin, key=itemgetter(1))
+        behind = bisect_right(self._spans, end, key=itemgetter(0))
+        if first < behind:
+            begin, end = min(begin, self._spans[first][0]), max(end, self._spans[behind - 1][1])
+        self._spans[first:behind] = [(begin, end)]
+
+
+def _completions_here(waiting: Iterable[PlannedTasks], begun: Completions) -> dict[BagName, float]:
     completions = dict(begun)
-    for task in waiting:
-        if task.bag is not None:
-            completions[task.bag] = max(completions.get(task.bag, task.end), task.end)
+    for tasks in waiting:
+        if tasks.bag is not None:
+            end = tasks.start + tasks.time
+            if end > completions.get(tasks.bag, -inf):
+                completions[tasks.bag] = end
     return completions

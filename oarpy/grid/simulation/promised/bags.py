@@ -12,14 +12,9 @@ from oarpy.grid.core.bags.composition import ClusterOffer, Strengths, compose
 from oarpy.grid.simulation.promised.fields import BagsJobEntry, BagsRules, EstimatingClusterEntry
 from oarpy.grid.simulation.promised.world import PlannedPlace, PromisedScenario, PromisedWorld, Run, mean
 from oarpy.profiles.profile import CountedHold, Profile
-from oarpy.scheduler.bags.advancing import PlannedTask, advance
+from oarpy.scheduler.bags.advancing import PlannedTasks, advance
 from oarpy.scheduler.bags.offers import offers_beside
 from oarpy.scheduler.bags.tasks import Tasks, place
-
-_MOST_TASKS = 1 << 32
-"""A task's id is its job's place in the file, times this, and its number."""
-
-Task = PlannedTask[int, CountedHold]
 
 
 class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
@@ -30,7 +25,8 @@ class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
         super().__init__(scenario)
         self._rules: BagsRules = scenario.rules
         self._profiles = {name: Profile(cluster.procs) for name, cluster in self.clusters.items()}
-        self._waiting: dict[str, list[Task]] = {name: [] for name in self.clusters}
+        self._waiting: dict[str, dict[tuple[int, float], PlannedTasks]] = {name: {} for name in self.clusters}
+        """The tasks that wait on each cluster, by their job and their start."""
         self._here: dict[int, dict[str, float]] = {}
         """Completions of the parts of bags, as the broker knows them."""
         self._completions: dict[int, float] = {}
@@ -51,7 +47,7 @@ class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
             self._counts[number] = {job.cluster: 1}
         else:
             self._compose(number, now)
-        ends = {name: self._place(number, name, first, count, now) for name, count, first in self._numbered(number)}
+        ends = {name: self._place(number, name, count, now) for name, count in self._counts[number].items()}
         self._promise[number] = max(ends.values())
         if job.cluster is UNSET:
             self._here[number] = ends
@@ -73,54 +69,40 @@ class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
         by_name = {part.provider: part.tasks for part in composition.parts}
         self._counts[number] = {name: by_name[name] for name in self.names if name in by_name}
 
-    def _numbered(self, number: int) -> Iterable[tuple[str, int, int]]:
-        """Yield the parts of a job: cluster, how many tasks, and the number of the first."""
-        first = 0
-        for name, count in self._counts[number].items():
-            yield name, count, first
-            first += count
-
-    def _place(self, number: int, name: str, first: int, count: int, now: float) -> float:
+    def _place(self, number: int, name: str, count: int, now: float) -> float:
         """Place ``count`` tasks, and return the last end."""
-        job, profile, time = self.jobs[number], self._profiles[name], self._time(number, name)
-        groups, holds = place(profile, Tasks(count, job.size, time), now, listed=True)
-        for hold in holds:
-            profile.give_back(hold)
+        job, time = self.jobs[number], self._time(number, name)
+        groups, _ = place(self._profiles[name], Tasks(count, job.size, time), now, listed=True)
         bag = number if job.cluster is UNSET else None
-        task = number * _MOST_TASKS + first
         for group in groups:
             self.note_begin(number, name, group.start)
-            for _ in range(group.tasks):
-                hold = profile.hold(job.size, group.start, group.start + time)
-                self._waiting[name].append(PlannedTask(task, job.size, group.start, time, hold, bag))
-                task += 1
+            tasks = PlannedTasks(number, job.size, group.start, time, bag, group.tasks)
+            self._waiting[name][number, group.start] = tasks
         return groups[-1].start + time
 
     def begin(self, number: int, cluster: str, now: float) -> bool:
         """Begin the tasks of a part whose start is now."""
-        due = [task for task in self._waiting[cluster] if _job(task) == number and task.start == now]
-        if not due:
+        due = self._waiting[cluster].pop((number, now), None)
+        if due is None:
             return False
-        gone = {task.id for task in due}
-        self._waiting[cluster] = [task for task in self._waiting[cluster] if task.id not in gone]
         job, speed = self.jobs[number], self.clusters[cluster].speed
-        held = {cluster: len(due) * job.size}
-        self.start(Run(number, held, now, due[0].end, now + job.length / speed, len(due)))
+        held = {cluster: due.count * job.size}
+        self.start(Run(number, held, now, due.end, now + job.length / speed, due.count))
         return True
 
     def ended_early(self, run: Run, now: float) -> None:
         """Let others come forward on the cluster, and send the new completions to all clusters."""
         ((name, procs),) = run.held.items()
-        profile, waiting = self._profiles[name], self._waiting[name]
+        profile, before = self._profiles[name], self._waiting[name]
         profile.give_back(CountedHold(procs, now, run.planned_end))
         profile.forget(now)
-        before = {task.id: task.start for task in waiting}
-        begun = self._begun(name, {task.bag for task in waiting if task.bag is not None})
+        waiting = list(before.values())
+        begun = self._begun(name, {tasks.bag for tasks in waiting if tasks.bag is not None})
         advanced = advance(profile, waiting, begun, self._completions, now, self._rules.coordinated)
-        for task in waiting:
-            if task.start != before[task.id]:
-                self.note_begin(_job(task), name, task.start)
-                self.moved(_job(task))
+        self._waiting[name] = _by_start(waiting)
+        for number, start in self._waiting[name].keys() - before.keys():
+            self.note_begin(number, name, start)
+            self.moved(number)
         if self._rules.coordinated:
             for bag, end in advanced.changed.items():
                 self._here[bag][name] = end
@@ -145,9 +127,9 @@ class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
         return (job.predicted if predicted and job.predicted is not UNSET else job.planned) / cluster.speed
 
     def planned(self, cluster: str) -> Iterator[PlannedPlace]:
-        """Yield the places of tasks that wait on a cluster."""
-        for task in self._waiting[cluster]:
-            yield PlannedPlace(_job(task), task.start, task.end, task.request)
+        """Yield the places of tasks that wait on a cluster; tasks that begin together share one place."""
+        for (number, start), tasks in self._waiting[cluster].items():
+            yield PlannedPlace(number, start, tasks.end, tasks.count * tasks.procs)
 
     def tables(self) -> dict[str, Any]:
         """Return the completions of bags as the broker knows them, on each cluster and over all."""
@@ -208,6 +190,12 @@ class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
         return max(self.jobs[number].length, self._rules.bound)
 
 
-def _job(task: Task) -> int:
-    assert isinstance(task.id, int)
-    return task.id // _MOST_TASKS
+def _by_start(waiting: Iterable[PlannedTasks]) -> dict[tuple[int, float], PlannedTasks]:
+    """Return what waits by job and start; tasks of a job that have the same start now are one group."""
+    found: dict[tuple[int, float], PlannedTasks] = {}
+    for tasks in waiting:
+        assert isinstance(tasks.id, int)
+        known = found.setdefault((tasks.id, tasks.start), tasks)
+        if known is not tasks:
+            known.count += tasks.count
+    return found
