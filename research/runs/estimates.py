@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, stdev
 
-_STUDENT = {2: 12.706, 5: 2.776, 8: 2.365, 30: 2.045, 40: 2.023}
+_STUDENT = {2: 12.706, 3: 4.303, 5: 2.776, 8: 2.365, 15: 2.145, 30: 2.045, 40: 2.023}
 """Student's t for an interval of 95 %, by the number of values."""
 
 
