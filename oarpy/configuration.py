@@ -291,6 +291,16 @@ class EnergySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ElasticSettings:
+    """Nodes that the commands of ``[energy]`` create and delete."""
+
+    most: NotNegative = 0
+    name: str = "elastic"
+    resources: str = "/core={1}"
+    properties: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Modules:
     """The slow period on which every module runs even if no notification arrives, in seconds."""
 
@@ -452,6 +462,7 @@ class Configuration:
     walltime: Walltime = field(default_factory=Walltime)
     mail: Mail = field(default_factory=Mail)
     energy: EnergySettings = field(default_factory=EnergySettings)
+    elastic: ElasticSettings = field(default_factory=ElasticSettings)
     modules: Modules = field(default_factory=Modules)
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
     negotiation: NegotiationSettings = field(default_factory=NegotiationSettings)

@@ -25,6 +25,7 @@ LAUNCHER_PARTS = (f"{_NEGOTIATION}.modules.application_launchers:ApplicationLaun
 
 MODULES = {
     "negotiator": (f"{_NEGOTIATION}.modules.negotiator:Negotiator", "gateway.socket"),
+    "elastic": ("oarpy.elastic.elastic_nodes:ElasticNodes", "elastic.most"),
     "recurrence": ("oarpy.recurrence.recurrence:Recurrence", "submission.recurring_jobs_per_user"),
 }
 """Modules, made of a configuration, by their names; each runs where the setting beside it is neither empty nor 0."""

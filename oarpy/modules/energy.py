@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import IO
 
 from oarpy.configuration import Configuration
 from oarpy.modules.loop.module import Outcome
@@ -17,6 +20,17 @@ from oarpy.store.platform import power
 
 _LONGEST_MESSAGE = 300
 """Characters of a failed command's output that are kept in its event."""
+_LONGEST_OUTPUT = 1_000_000
+_ADDRESS = re.compile(r"[A-Za-z0-9_.:-]{1,253}", re.ASCII)
+_LARGEST_PORT = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOutcome:
+    """Why a command failed ("": it did not), and what it printed."""
+
+    failure: str
+    output: str = ""
 
 
 class EnergySaving:
@@ -49,34 +63,56 @@ class EnergySaving:
             order = pending[0].asked
             names = [row.node for row in pending if row.asked == order][: settings.nodes_per_command]
             command = settings.wake_command if order == "wake" else settings.sleep_command
-            failure = run_for(command, names, settings.command_timeout)
+            outcome = run_for(command, names, settings.command_timeout)
             with connection.transaction():
-                power.record_sent(connection, names, order, failure)
+                power.record_sent(connection, names, order, outcome.failure)
+                power.record_addresses(connection, names, addresses(outcome.output) if order == "wake" else {})
                 notifications.tell(connection, "metascheduler")
-            word = f"{order} {len(names)} nodes{': ' + failure if failure else ''}"
+            word = f"{order} {len(names)} nodes{': ' + outcome.failure if outcome.failure else ''}"
         waking = any(row.asked == "wake" for row in rows)
         return Outcome(word, again=len(pending) > 0, wake_at=now.timestamp() + 1 if waking else None)
 
 
-def run_for(command: str, nodes: Sequence[str], timeout: float) -> str:
-    """Run a shell command with the names of ``nodes`` on its input, one a line; return why it failed, or nothing.
+def run_for(command: str, nodes: Sequence[str], timeout: float) -> CommandOutcome:
+    """Run a shell command with the names of ``nodes`` on its input, one a line.
 
     It is killed, with its processes, after ``timeout`` seconds. Processes in the background are not waited for.
     """
-    with tempfile.TemporaryFile() as names, tempfile.TemporaryFile() as output:
+    with tempfile.TemporaryFile() as names, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         names.write("".join(f"{node}\n" for node in nodes).encode())
         names.seek(0)
         process = subprocess.Popen(
-            ["/bin/sh", "-c", command], stdin=names, stdout=subprocess.DEVNULL, stderr=output, start_new_session=True
+            ["/bin/sh", "-c", command], stdin=names, stdout=output, stderr=errors, start_new_session=True
         )
         try:
             status = process.wait(timeout)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            return f"'{command}' took more than {timeout:g} s"
-        if status == 0:
-            return ""
-        output.seek(0)
-        text = output.read(_LONGEST_MESSAGE).decode(errors="replace").replace("\0", "").strip()
-        return f"'{command}' ended with {status}: {text}"
+            return CommandOutcome(f"'{command}' took more than {timeout:g} s", _text(output, _LONGEST_OUTPUT))
+        failure = "" if status == 0 else f"'{command}' ended with {status}: {_text(errors, _LONGEST_MESSAGE)}"
+        return CommandOutcome(failure, _text(output, _LONGEST_OUTPUT))
+
+
+def _text(file: IO[bytes], longest: int) -> str:
+    """Return what a command wrote, up to ``longest`` bytes."""
+    file.seek(0)
+    return file.read(longest).decode(errors="replace").replace("\0", "").strip()
+
+
+def addresses(output: str) -> dict[str, tuple[str, int | None]]:
+    """Return the address and port of each node that a line of ``output`` names: ``NODE ADDRESS [PORT]``."""
+    told: dict[str, tuple[str, int | None]] = {}
+    for line in output.splitlines():
+        match line.split():
+            case [node, address] if _ADDRESS.fullmatch(address):
+                told[node] = address, None
+            case [node, address, port] if _ADDRESS.fullmatch(address) and _is_port(port):
+                told[node] = address, int(port)
+            case _:
+                continue
+    return told
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 6 and 0 < int(text) <= _LARGEST_PORT

@@ -35,7 +35,7 @@ from oarpy.scheduler.promising import Promised
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.rules.amendments import NOTHING_AMENDED, Amended, amended
 from oarpy.scheduler.rules.dates import next_lapse, next_start_asked
-from oarpy.scheduler.rules.energy import PowerOrders, once_awake, power_for
+from oarpy.scheduler.rules.energy import PowerOrders, once_awake, power_for, while_waking
 from oarpy.scheduler.rules.reservations import Due, JobStart, due_reservations, whole_again, with_reservations
 from oarpy.scheduler.rules.suspended_jobs import Resumption, going_on, resumed
 from oarpy.scheduler.rules.walltime_changes import WalltimeAnswers, answered
@@ -183,6 +183,7 @@ def _foreseen(
     snapshot: Snapshot, memory: Memory | None, orders: Mapping[str, Order], matchers: Matchers | None
 ) -> tuple[Plan, PlacingOutcome | None, Fitted | None]:
     """Place the jobs that wait; return what there is to tell, if another than the planner did, and what follows."""
+    snapshot = while_waking(snapshot)
     if snapshot.fitting is None:
         return *_placed(snapshot, memory, orders, matchers), None
     placed, fitted = snapshot.fitting.fitted(snapshot, lambda changed: _placed(changed, memory, orders, matchers))

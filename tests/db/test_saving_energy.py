@@ -10,7 +10,7 @@ import pytest
 
 from oarpy.client.platform.nodes import state
 from oarpy.cluster_state.snapshot_reader import SnapshotReader
-from oarpy.modules.energy import EnergySaving, run_for
+from oarpy.modules.energy import CommandOutcome, EnergySaving, run_for
 from oarpy.negotiation.passes.shown_clusters import ShownClusters
 from oarpy.store.platform import resources
 from oarpy.store.platform.resources import ResourceScope
@@ -166,9 +166,9 @@ def test_nothing_sleeps_that_may_not_or_when_it_is_off(cluster: SmallCluster) ->
 
 
 def test_commands_that_fail_say_why(tmp_path: Path) -> None:
-    assert run_for("cat >&2; exit 3", ["n1", "n2"], 30) == "'cat >&2; exit 3' ended with 3: n1\nn2"
-    assert run_for("sleep 1000", ["n1"], 0.1) == "'sleep 1000' took more than 0.1 s"
-    assert run_for("exit 0", ["n1"], 30) == ""
+    assert run_for("cat >&2; exit 3", ["n1", "n2"], 30).failure == "'cat >&2; exit 3' ended with 3: n1\nn2"
+    assert run_for("sleep 1000", ["n1"], 0.1).failure == "'sleep 1000' took more than 0.1 s"
+    assert run_for("exit 0", ["n1"], 30) == CommandOutcome("")
 
 
 def test_nodes_that_meet_a_condition_are_kept_awake(connection: Connection, spool: Path) -> None:

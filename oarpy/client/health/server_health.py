@@ -41,6 +41,9 @@ def settings(configuration: Configuration) -> Iterator[Finding]:
     if configuration.energy.enabled and not configuration.energy.active:
         what = "energy.enabled without both energy.sleep_command and energy.wake_command"
         yield Finding("configuration", what, "set both, or energy.enabled = false")
+    if configuration.elastic.most and not configuration.energy.active:
+        what = "elastic.most without energy.enabled and both of its commands"
+        yield Finding("configuration", what, "set them: they create and delete nodes; or elastic.most = 0")
     if configuration.web.listen and find_spec("uvicorn") is None:
         yield Finding("configuration", "web.listen is set and the web is not installed", "install the extra 'web'")
     yield from _secrets(configuration)

@@ -21,7 +21,7 @@ from oarpy.scheduler.decide import Kept, keep_promises
 from oarpy.scheduler.explain.counterfactuals import Counterfactuals, counterfactuals
 from oarpy.scheduler.explain.written_filters import FilterParts, WrittenFilters, all_written
 from oarpy.scheduler.resources.platform import NETWORK_ADDRESS
-from oarpy.scheduler.rules.energy import ASLEEP, waking_of
+from oarpy.scheduler.rules.energy import ASLEEP, waking_of, while_waking
 from oarpy.scheduler.rules.suspended_jobs import Resumption, held_up_by
 from oarpy.scheduler.snapshot import Alternative, Snapshot, WaitingJob, condition, conditions
 from oarpy.scheduler.verdicts import Verdict
@@ -80,9 +80,10 @@ def explain(session: Session, job_id: int) -> Explanation:
         places = foreseen(connection, snapshot.platform)
         if any(claim.bits & snapshot.asleep for claim in places.values()):
             places = {}  # a job that waits for nodes to wake was placed at once, and has a later predicted start
-        answer = counterfactuals(snapshot, job_id, SiteOrders(), reader.matchers, places, waking_of(snapshot), written)
+        waking, snapshot = waking_of(snapshot), while_waking(snapshot)
+        answer = counterfactuals(snapshot, job_id, SiteOrders(), reader.matchers, places, waking, written)
         asleep = _asleep(snapshot, answer.bits & snapshot.asleep)
-        if asleep and answer.verdict is Verdict.STARTS:
+        if asleep and (answer.verdict is Verdict.STARTS or answer.start == snapshot.now + waking.seconds):
             answer = replace(answer, verdict=Verdict.RESOURCES_DOWN, reason=ASLEEP)
         return Explanation(
             standing=stored,

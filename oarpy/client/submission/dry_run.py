@@ -25,7 +25,7 @@ from oarpy.scheduler.passes.probe import Probe
 from oarpy.scheduler.plan import Placement
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, Platform
-from oarpy.scheduler.rules.energy import Waking, waking_of
+from oarpy.scheduler.rules.energy import Waking, waking_of, while_waking
 from oarpy.scheduler.snapshot import QuotaRule, Snapshot, WaitingJob, singleton_rules
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.scheduler.windows.admission import Offer
@@ -167,7 +167,7 @@ def _predict(session: Session, admitted: Admitted) -> PredictedStart:
     policies = SiteOrders()
     decided = decide(snapshot, None, policies, reader.matchers)
     placements, waking = decided.plan.by_job(), waking_of(snapshot)
-    probe = Probe(decided.kept.snapshot, first, policies, reader.matchers)
+    probe = Probe(while_waking(decided.kept.snapshot), first, policies, reader.matchers)
     forecast = forecast_of(placements[first.id])
     interval, past_starts = _expected_start(session, first.queue, forecast, snapshot.now)
     refused = first.reservation is not None and forecast.verdict not in (Verdict.RESERVED, Verdict.STARTS)

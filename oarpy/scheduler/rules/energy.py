@@ -16,7 +16,7 @@ from oarpy.model.reasons import Reason, Why
 from oarpy.scheduler.gantt.gantt import Claim, bits_held
 from oarpy.scheduler.plan import Placement, Plan
 from oarpy.scheduler.resources.platform import NETWORK_ADDRESS
-from oarpy.scheduler.snapshot import Power, Snapshot
+from oarpy.scheduler.snapshot import Outage, Power, Snapshot
 from oarpy.scheduler.verdicts import Verdict
 
 ASLEEP = Reason(Why.ASLEEP)
@@ -76,19 +76,37 @@ def waking_of(snapshot: Snapshot) -> Waking:
     return Waking(snapshot.asleep, power.wakeup_time if power else 0)
 
 
+def while_waking(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot in which nobody gets sleeping nodes before they are awake: others may be free sooner.
+
+    A new reservation for sooner than that may get them nevertheless. Its pass goes by :func:`once_awake` alone.
+    """
+    waking = waking_of(snapshot)
+    awake = snapshot.now + waking.seconds
+    soon = any(job.reservation is not None and job.reservation < awake for job in snapshot.waiting)
+    if not waking.asleep or not waking.seconds or soon:
+        return snapshot
+    wakes = Outage(snapshot.now, waking.asleep, awake, "nodes that it needs are asleep")
+    return replace(snapshot, outages=(*snapshot.outages, wakes))
+
+
 def once_awake(plan: Plan, snapshot: Snapshot) -> Plan:
     """Let jobs that would start on sleeping nodes wait for them; a reservation is accepted, and waits on its date."""
     if not snapshot.asleep:
         return plan
     waking = waking_of(snapshot)
     reservations = {job.id for job in snapshot.waiting if job.reservation is not None}
-    placements = (_awaiting(placement, waking, placement.job in reservations) for placement in plan.placements)
+    placements = (_awaiting(it, waking, snapshot.now, it.job in reservations) for it in plan.placements)
     return replace(plan, placements=tuple(placements))
 
 
-def _awaiting(placement: Placement, waking: Waking, reserved: bool) -> Placement:
+def _awaiting(placement: Placement, waking: Waking, now: float, reserved: bool) -> Placement:
     """Return the placement, put off until its nodes are awake if it would start on sleeping nodes."""
-    if placement.verdict is not Verdict.STARTS or not placement.bits & waking.asleep:
+    if not placement.bits & waking.asleep:
+        return placement
+    if not reserved and placement.start == now + waking.seconds:
+        return replace(placement, verdict=Verdict.RESOURCES_DOWN, reason=ASLEEP)
+    if placement.verdict is not Verdict.STARTS:
         return placement
     if reserved:
         return replace(placement, verdict=Verdict.RESERVED)

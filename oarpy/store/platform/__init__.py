@@ -1,6 +1,7 @@
 """The platform in SQL: the machines of jobs, and the rules of an admin about them.
 
-- ``nodes`` and ``power``: channels to nodes, faults, lost and sleeping nodes. ``site``: this installation's id.
+- ``nodes``, ``power`` and ``elastic``: channels to nodes, faults, lost and sleeping nodes, nodes made when needed.
+  ``site``: this installation's id.
 - ``resources``, ``properties`` and ``consumables``: everything that jobs hold, and the columns by which it is found.
 - ``projects``: who pays for jobs, and their members.
 - ``queues`` and ``admission_rules``: the order of service, and the checks of a submission.

@@ -120,7 +120,7 @@ class NodeRow:
 
 
 # A channel is for nodes with resources that are not Dead, or with jobs all the same. Nodes that were sent to sleep have
-# none.
+# none until the command that wakes them has run: an elastic node may have another address then.
 _NODES = """
     SELECT network_address, transport, host, port, channel,
            EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address
@@ -130,7 +130,8 @@ _NODES = """
       OR EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address AND (r.state <> 'Dead'
         OR EXISTS (SELECT FROM assigned_resources a WHERE a.resource_id = r.resource_id
                    AND (upper_inf(a.during) OR a.suspended))))
-      AND NOT (EXISTS (SELECT FROM node_power p WHERE p.network_address = n.network_address AND p.asked = 'sleep')
+      AND NOT (EXISTS (SELECT FROM node_power p WHERE p.network_address = n.network_address
+                      AND (p.asked = 'sleep' OR p.sent_at IS NULL))
         AND NOT EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address
             AND (r.state IN ('Alive', 'Suspected') OR (r.state = 'Absent' AND r.available_upto IS NULL))))
     ORDER BY network_address

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from oarpy.store.database import Connection
@@ -102,6 +102,12 @@ _SENT = """
     SELECT 'ENERGY_COMMAND_FAILED', array_agg(network_address), %(failure)s FROM sent
     WHERE %(failure)s <> '' HAVING count(*) > 0
 """
+# Only the command knows where an elastic node is; one that was deleted has no address.
+_ADDRESSES = """
+    UPDATE nodes n SET host = t.host, port = t.port
+    FROM unnest(%s::text[], %s::text[], %s::integer[]) AS t(node, host, port)
+    WHERE n.network_address = t.node AND n.elastic AND (n.host, n.port) IS DISTINCT FROM (t.host, t.port)
+"""
 
 
 def asked(connection: Connection) -> list[PowerRow]:
@@ -136,3 +142,10 @@ def settle(connection: Connection, wakeup_timeout: float) -> tuple[list[str], li
 def record_sent(connection: Connection, nodes: Sequence[str], order: str, failure: str) -> None:
     """Note that the command for ``order`` was run for ``nodes``; ``failure`` is logged unless empty."""
     connection.execute(_SENT, {"nodes": list(nodes), "asked": order, "failure": failure})
+
+
+def record_addresses(connection: Connection, nodes: Sequence[str], told: Mapping[str, tuple[str, int | None]]) -> None:
+    """Note where the elastic ones of ``nodes`` are reached: by an address and a port, or else by their names."""
+    reached = [told.get(node, (None, None)) for node in nodes]
+    hosts, ports = [host for host, _ in reached], [port for _, port in reached]
+    connection.execute(_ADDRESSES, [list(nodes), hosts, ports])

@@ -109,6 +109,7 @@ nodes = table(
     column("load_at", INSTANT, "when that was written", optional=True),
     column("recalled", Integer, "the generation for which it has told what the database lost", default=0),
     column("gpus", Integer, "graphics processors that it told of, NULL before", optional=True),
+    column("elastic", Boolean, "whether it is created when it is needed, and deleted when it is idle", default=False),
 )
 
 node_away_logs = table(

@@ -25,7 +25,9 @@ def test_modules_of_slices_bear_their_names() -> None:
 
 
 def test_modules_of_slices_run_where_a_setting_wants_them() -> None:
-    wanted = with_settings(gateway={"socket": "/run/oarpy.sock"}, submission={"recurring_jobs_per_user": 3})
+    wanted = with_settings(
+        gateway={"socket": "/run/oarpy.sock"}, submission={"recurring_jobs_per_user": 3}, elastic={"most": 1}
+    )
     assert slices.MODULES.keys() <= {*enabled_modules(wanted)}
     unwanted = with_settings(gateway={"socket": ""}, submission={"recurring_jobs_per_user": 0})
     assert slices.MODULES.keys().isdisjoint(enabled_modules(unwanted))

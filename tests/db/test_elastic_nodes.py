@@ -1,0 +1,158 @@
+"""Rows of elastic nodes follow the template; what the commands tell and leave undone follows from rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oarpy.configuration import Configuration
+from oarpy.elastic.elastic_nodes import ElasticNodes
+from oarpy.modules.energy import EnergySaving, addresses
+from tests.harness.small_cluster import Connection, SmallCluster, with_settings
+
+pytestmark = pytest.mark.db
+
+STATES = "SELECT DISTINCT network_address, state, drain FROM resources ORDER BY 1"
+ABSENT, ALIVE, DEAD = ("Absent", False), ("Alive", False), ("Dead", False)
+
+
+def settings(spool: Path, most: int, **elastic: Any) -> Configuration:
+    commands = {"wake_command": f"tee -a {spool} | sed 's/$/ there 22/'", "sleep_command": f"sed 's/^/-/' >> {spool}"}
+    return with_settings(
+        energy={"enabled": True, "idle_time": 0.0, "sleep_time": 60.0, **commands},
+        elastic={"most": most, "name": "c", "resources": "/core={2}", **elastic},
+    )
+
+
+class Cloud:
+    """A cluster of elastic nodes."""
+
+    def __init__(self, connection: Connection, spool: Path) -> None:
+        self.spool = spool
+        self.cluster = SmallCluster(connection, settings(spool, 2))
+        self.most(2)
+
+    def most(self, number: int, **elastic: Any) -> str:
+        """Set how many nodes there may be; return what the module says."""
+        return self.cluster.run(ElasticNodes(settings(self.spool, number, **elastic))).word
+
+    def energy(self) -> None:
+        module = EnergySaving(self.cluster.settings)
+        while self.cluster.run(module).again:
+            pass
+
+    def states(self) -> dict[str, tuple[str, bool]]:
+        return {name: (state, drain) for name, state, drain in self.cluster.sql(STATES)}
+
+    def create(self) -> None:
+        """Have the nodes that are wanted created, and their jobs started."""
+        self.cluster.settle()
+        self.energy()
+        self.cluster.settle()
+        self.energy()
+        self.cluster.settle()
+
+    def rest(self) -> None:
+        """Have what is idle deleted."""
+        self.cluster.settle()
+        self.energy()
+        self.cluster.settle()
+
+
+@pytest.fixture
+def cloud(connection: Connection, tmp_path: Path) -> Cloud:
+    return Cloud(connection, tmp_path / "spool")
+
+
+def test_nodes_that_do_not_stand_have_rows_and_no_channel(cloud: Cloud) -> None:
+    assert cloud.states() == {"c1": ABSENT, "c2": ABSENT}
+    cloud.cluster.settle()
+    assert cloud.cluster.sql("SELECT DISTINCT channel FROM nodes") == [("unknown",)]
+    assert cloud.most(2) == "nothing"
+    job = cloud.cluster.submit("/nodes=1")
+    cloud.cluster.plan()
+    assert cloud.cluster.verdict(job) == ("resources_down", "its nodes are asleep and have to wake first")
+    assert not cloud.spool.exists()
+    cloud.cluster.settle()
+    assert cloud.cluster.sql("SELECT DISTINCT channel FROM nodes") == [("unknown",)], "it has no address yet"
+    cloud.create()
+    assert cloud.cluster.state(job) == "Running"
+    assert cloud.spool.read_text() == "c1\n"
+    assert cloud.cluster.sql("SELECT network_address, host, port FROM nodes ORDER BY 1") == [
+        ("c1", "there", 22),
+        ("c2", None, None),
+    ]
+
+
+def test_fewer_nodes_are_drained_and_removed_when_idle_and_more_come_back(cloud: Cloud) -> None:
+    job = cloud.cluster.submit("/nodes=2")
+    cloud.create()
+    assert cloud.cluster.state(job) == "Running"
+    cloud.most(1)
+    assert cloud.states() == {"c1": ALIVE, "c2": ("Alive", True)}
+    why = "SELECT away_reason FROM nodes WHERE network_address = 'c2'"
+    assert cloud.cluster.sql(why) == [("there are more nodes than elastic.most",)]
+    cloud.cluster.end(job)
+    cloud.cluster.settle()
+    cloud.rest()
+    cloud.most(1)
+    assert cloud.states()["c2"] == ("Dead", True)
+    assert "-c2" in cloud.spool.read_text().split()
+    assert cloud.most(3) == "new 1, given up 0"
+    assert cloud.states() == {"c1": ABSENT, "c2": ABSENT, "c3": ABSENT}
+    both = cloud.cluster.submit("/nodes=3")
+    cloud.create()
+    assert cloud.cluster.state(both) == "Running"
+
+
+def test_a_node_that_an_admin_drained_stays_so(cloud: Cloud) -> None:
+    cloud.cluster.sql("UPDATE resources SET drain = true WHERE network_address = 'c1'")
+    cloud.most(2)
+    assert cloud.states()["c1"] == ("Absent", True)
+
+
+def lose(cloud: Cloud) -> None:
+    """Let nobody have reached c1 for an hour."""
+    cloud.cluster.sql("UPDATE resources SET state = 'Suspected', state_by = 'monitor' WHERE network_address = 'c1'")
+    cloud.cluster.sql("UPDATE resources SET state_since = now() - interval '1 hour' WHERE network_address = 'c1'")
+
+
+def test_a_lost_node_is_given_up_once_no_job_is_there(cloud: Cloud) -> None:
+    job = cloud.cluster.submit("/nodes=1")
+    cloud.create()
+    assert cloud.cluster.state(job) == "Running"
+    lose(cloud)
+    assert cloud.most(2) == "nothing", "a job is there"
+    cloud.cluster.end(job)
+    cloud.cluster.settle()
+    lose(cloud)
+    assert cloud.most(2) == "new 0, given up 1"
+    assert cloud.states()["c1"] == ABSENT
+    cloud.energy()
+    assert cloud.spool.read_text() == "c1\n-c1\n"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"resources": "/cores"}, {"name": "c d"}, {"properties": ("colour=red",)}, {"resources": "/state={2}"}],
+    ids=str,
+)
+def test_a_template_that_cannot_be_read_adds_nothing(cloud: Cloud, wrong: dict[str, Any]) -> None:
+    before = cloud.states()
+    assert cloud.most(5, **wrong) == "nothing"
+    assert cloud.states().keys() == before.keys()
+
+
+def test_a_name_that_is_taken_is_no_elastic_node(connection: Connection, tmp_path: Path) -> None:
+    cluster = SmallCluster(connection)
+    cluster.add_nodes("c1")
+    module = ElasticNodes(settings(tmp_path / "spool", 1))
+    assert cluster.run(module).word == "nothing"
+    assert cluster.sql("SELECT network_address, elastic FROM nodes") == [("c1", False)]
+
+
+def test_lines_that_tell_no_address_say_nothing() -> None:
+    output = "c1 10.0.0.1 2222\nc2 ec2-1.example\ncreating c3\nc4 a b c\nc5 host 70000\nc6 $(reboot)\nc7 h 22x\n"
+    assert addresses(output) == {"c1": ("10.0.0.1", 2222), "c2": ("ec2-1.example", None), "creating": ("c3", None)}
