@@ -41,6 +41,7 @@ from oarpy.scheduler.rules.suspended_jobs import Resumption, going_on, resumed
 from oarpy.scheduler.rules.walltime_changes import WalltimeAnswers, answered
 from oarpy.scheduler.snapshot import PartId, Reservation, Snapshot
 from oarpy.scheduler.verdicts import Verdict
+from oarpy.scheduler.windows.second_tries import SecondTries
 from oarpy.scheduler.windows.window_pass import NO_ANSWERS, WindowAnswers, within_windows
 
 REFUSED, GIVEN_UP = "RESERVATION_REFUSED", "RESERVATION_NO_NODE"
@@ -122,15 +123,15 @@ def decide(
     ``orders`` are the orders that queues may name. ``matchers`` are compiled requests of the platform; a frequent
     caller keeps them between calls.
     """
-    promises, refused = keep_promises(snapshot), frozenset[int]()
+    promises = keep_promises(snapshot)
+    tries = SecondTries(promises.snapshot)
     while True:
-        snapshot, windows = within_windows(promises.snapshot, matchers, refused)
+        snapshot, windows = within_windows(promises.snapshot, matchers, tries.refused, tries.beside)
         promising = None if snapshot.promising is None else snapshot.promising.kept(snapshot, matchers)
         snapshot = snapshot if promising is None else promising.snapshot
         foreseen, outcome, fitted = _foreseen(snapshot, memory, orders, matchers)
-        if not (unplaced := windows.unplaced(foreseen)):
+        if not tries.needed(windows, foreseen):
             break
-        refused |= unplaced
     foreseen = windows.named(foreseen)
     if (promised := None if promising is None else promising.answered(foreseen)) is not None:
         windows = windows.and_moved(promised.room_made)

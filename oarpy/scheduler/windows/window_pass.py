@@ -5,7 +5,8 @@
 2. Each new reservation is admitted if it has a window, or if others may move. An admitted reservation may make room for
    the next. This step decides its date. The planner finds its resources then, among the jobs of its queue as for any
    other reservation.
-3. If the planner has no place for it, it is refused, and no other reservation moves for it.
+3. If the planner has no place for it, no other reservation moves for it. It is tried once more, after the others,
+   beside the jobs that the planner served first. Then it is refused.
 4. Accepted reservations whose users ask for another window are admitted into it like new ones, with their own places
    free. A reservation that must stay in its place gets the window if it contains the place.
 
@@ -28,7 +29,7 @@ from oarpy.scheduler.gantt.demands import CompiledRequests
 from oarpy.scheduler.gantt.gantt import Claim, Gantt
 from oarpy.scheduler.gantt.search import Search
 from oarpy.scheduler.job_roles import roles_of
-from oarpy.scheduler.plan import Plan
+from oarpy.scheduler.plan import Placement, Plan
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.rules.dependencies import Dependencies
@@ -41,6 +42,7 @@ from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windo
 from oarpy.scheduler.windows.window_jobs import OWN_ORDER, Criterion, WindowJob, in_order
 
 _NONE_DATED: Mapping[int, tuple[WaitingJob, Claim]] = {}
+_NONE_BESIDE: Mapping[int, Sequence[Placement]] = {}
 _WHATEVER_SIZE = frozenset(get_args(Criterion)) - {"bjf"}
 """Orders that do not use sizes, which take long to count."""
 _ADMITTED = frozenset({Verdict.RESERVED, Verdict.STARTS, Verdict.HELD})
@@ -112,15 +114,19 @@ NO_ANSWERS = WindowAnswers()
 
 
 def within_windows(
-    snapshot: Snapshot, matchers: Matchers | None = None, refused: Collection[int] = ()
+    snapshot: Snapshot,
+    matchers: Matchers | None = None,
+    refused: Collection[int] = (),
+    beside: Mapping[int, Sequence[Placement]] = _NONE_BESIDE,
 ) -> tuple[Snapshot, WindowAnswers]:
     """Replan, and find dates for new reservations except the ``refused`` ones.
 
-    Return the changed snapshot, and the decisions.
+    Those in ``beside`` come last, and only get what these places of other jobs leave. Return the changed snapshot, and
+    the decisions.
     """
     if snapshot.windows is None:
         return snapshot, NO_ANSWERS
-    return _WindowPass(snapshot, snapshot.windows, matchers or Matchers(snapshot.platform)).answers(refused)
+    return _WindowPass(snapshot, snapshot.windows, matchers or Matchers(snapshot.platform), beside).answers(refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +188,13 @@ class _Movable:
 
 
 class _WindowPass:
-    def __init__(self, snapshot: Snapshot, windows: Windows, matchers: Matchers) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        windows: Windows,
+        matchers: Matchers,
+        beside: Mapping[int, Sequence[Placement]] = _NONE_BESIDE,
+    ) -> None:
         self._snapshot, self._windows, self._now = snapshot, windows, snapshot.now
         self._options, self._search = CompiledRequests(snapshot, matchers), Search(snapshot.security_time)
         self._dependencies = Dependencies(snapshot)
@@ -207,6 +219,9 @@ class _WindowPass:
         self._leaving: set[int] = set()
         """Reservations whose own places are free while another window is tried."""
         self._fresh = tuple(job for job in snapshot.waiting if job.reservation is not None and self._is_asked(job))
+        self._last = list(beside)
+        self._beside = {job: self._claims(places) for job, places in beside.items() if places}
+        """The places of other jobs that some new reservations must leave alone."""
         self._bases: dict[bool, Gantt] = {}
         """The Gantt without the movable reservations, with the dates found, by whether it serves best-effort jobs."""
 
@@ -216,7 +231,7 @@ class _WindowPass:
             self._replan()
         dates: dict[int, tuple[WaitingJob, Claim]] = {}
         over = {}
-        for job in sorted(self._fresh, key=lambda job: (job.submitted, job.id)):
+        for job in sorted(self._fresh, key=self._turn):
             if fault := self._fault(job):
                 over[job.id] = structs.replace(job, fault=fault)
             elif (admitted := self._admit(job, dates, take=job.id not in refused)) is not None:
@@ -259,6 +274,23 @@ class _WindowPass:
             return f"its window ends at {self._snapshot.show_instant(window.deadline)}, too early for its walltime"
         movable = [(self._window_job(moving.asked, moving.window), moving.slot) for moving in self._movable.values()]
         return Arrival(new, movable, self._seen_by(job), self._terms(window))
+
+    def _turn(self, job: WaitingJob) -> tuple[int, float, int]:
+        """Return when a new reservation is decided about: the least first."""
+        return self._last.index(job.id) + 1 if job.id in self._last else 0, job.submitted, job.id
+
+    def _claims(self, places: Iterable[Placement]) -> list[tuple[WaitingJob, Claim]]:
+        """Return the claims of waiting jobs on the platform; what is inside a container is its own affair."""
+        jobs = {job.id: job for job in self._snapshot.waiting}
+        claims = []
+        for place in places:
+            if place.start is None or place.end is None or roles_of(jobs[place.job]).inside is not None:
+                continue
+            ways = {option.index: option for option in self._options.alive(jobs[place.job])}
+            if (way := ways.get(place.alternative or 0)) is not None:
+                span = place.start, place.end - place.start
+                claims.append((jobs[place.job], Claim(*span, place.bits, way.consumes, way.levels)))
+        return claims
 
     def _keep(self, dated: WaitingJob, claim: Claim, dates: dict[int, tuple[WaitingJob, Claim]]) -> None:
         """Let a new reservation hold its place; if it may move, only until others need the place."""
@@ -337,18 +369,20 @@ class _WindowPass:
     ) -> NamedTimeline:
         """Return a timeline without the movable reservations, as ``asking`` sees it (None: as they see it)."""
         besteffort = asking is not None and asking.besteffort
-        base = None if self._leaving else self._bases.get(besteffort)
+        beside = self._beside.get(asking.id, []) if asking is not None else []
+        base = None if self._leaving or beside else self._bases.get(besteffort)
         if base is None:
-            base = self._base(dates.values(), besteffort=besteffort)
-        if not self._leaving:
+            base = self._base([*dates.values(), *beside], besteffort=besteffort)
+        if not (self._leaving or beside):
             self._bases[besteffort] = base
         return NamedTimeline(base, self._search, self._options)
 
-    def _base(self, dates: Iterable[tuple[WaitingJob, Claim]], *, besteffort: bool) -> Gantt:
+    def _base(self, dates: Sequence[tuple[WaitingJob, Claim]], *, besteffort: bool) -> Gantt:
         jobs = [
             reservation.job for reservation in self._snapshot.reservations if reservation.job.id in self._windows.of
         ]
-        gantt, others = Gantt(replace(self._snapshot, waiting=(*jobs, *self._fresh))), self._others()
+        waiting = {job.id: job for job in (*(job for job, _ in dates), *jobs, *self._fresh)}
+        gantt, others = Gantt(replace(self._snapshot, waiting=tuple(waiting.values()))), self._others()
         if not besteffort:
             gantt.protect(others, self._snapshot.besteffort_minimum_life)
         gantt.hold(other for other in others if besteffort or not other.besteffort)
@@ -424,7 +458,9 @@ class _WindowPass:
         lo, last = new.window(self._now)
         if last < lo and window.take is None:
             return None
-        settled = [(claim.start, claim.end) for _, claim in dates.values()]
+        settled = [
+            (claim.start, claim.end) for _, claim in (*dates.values(), *self._beside.get(new.request.job.id, ()))
+        ]
         running = [(job.start, job.end) for job in self._seen_by(request.job)]
         slots: dict[JobId, float] = {number: moving.slot.start for number, moving in self._movable.items()}
         terms = self._terms(window)

@@ -15,7 +15,7 @@ from oarpy.scheduler.decide import Decisions, decide
 from oarpy.scheduler.gantt.gantt import Gantt
 from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.rules.reservations import promised
-from oarpy.scheduler.snapshot import Alternative, Reservation, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import Alternative, Queue, Reservation, Snapshot, WaitingJob
 from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
 
 PLATFORM = Platform.build([Resource(1, properties={"core": 1, "network_address": "n1"})], hierarchy=["core"])
@@ -131,6 +131,55 @@ def test_a_start_to_take_is_tried_beyond_the_offers_that_are_made() -> None:
     decided = decide(replace(snapshot, waiting=(long,), windows=windows))
     assert {one.job: one.start for one in decided.plan.placements} == {9: 40}
     assert decided.windows.strict == {9: (40, 70)}
+
+
+def urgent(number: int, walltime: int, start: float | None = None) -> WaitingJob:
+    """Return a job of the queue that is served first."""
+    ways = (Alternative(parse_request("/core=1").groups, walltime),)
+    return WaitingJob(number, "bob", queue="urgent", alternatives=ways, reservation=start)
+
+
+QUEUES = Queue("urgent", 5), Queue("default", 3)
+
+
+@pytest.mark.parametrize("window", [None, ReservationWindow(25, 10, farthest=0.1)])
+def test_who_is_refused_for_a_job_of_another_queue_is_offered_starts_beside_it(
+    window: ReservationWindow | None,
+) -> None:
+    windows = Windows({} if window is None else {2: window}, notice=0)
+    snapshot = replace(accepted({1: 40}, {}), queues=QUEUES, windows=windows)
+    decided = decide(replace(snapshot, waiting=(urgent(5, 28), asking(2, 10))))
+    assert [one.job for one in decided.refused] == [2]
+    assert {one.job: one.start for one in decided.plan.placements if one.start is not None} == {5: 0}
+    assert [one.start for one in decided.windows.offers[2]] == [28]
+
+
+@pytest.mark.parametrize(
+    ("window", "start"),
+    [
+        (ReservationWindow(70, 10), 28),
+        (ReservationWindow(25, 10, farthest=2), 28),
+        (ReservationWindow(25, 10, take=28), 28),
+    ],
+)
+def test_a_window_is_had_beside_a_job_of_another_queue(window: ReservationWindow, start: float) -> None:
+    snapshot = replace(accepted({1: 40}, {}), queues=QUEUES, windows=Windows({2: window}, notice=0))
+    decided = decide(replace(snapshot, waiting=(urgent(5, 28), asking(2, 10), asking(3, 70))))
+    assert {one.job: one.start for one in decided.plan.placements} == {5: 0, 2: start, 3: 70}
+    assert decided.refused == ()
+
+
+def test_others_move_beside_a_job_of_another_queue_or_not_at_all() -> None:
+    windows = {1: ReservationWindow(60, 30)}
+    snapshot = replace(accepted({1: 30}, windows), queues=QUEUES, windows=Windows(windows, notice=0))
+    for new, before in ((asking(2, 30), asking(2, 30)), (urgent(2, 10, 30), asking(2, 30))):
+        decided = decide(replace(snapshot, waiting=(urgent(5, 28), new)))
+        assert {one.job: one.start for one in decided.plan.placements} == {5: 0, 2: before.reservation}
+        assert starts(decided) == {1: 40}
+    decided = decide(replace(snapshot, waiting=(urgent(5, 30), asking(2, 20), asking(3, 25))))
+    assert starts(decided) == {1: 30}
+    assert {one.job for one in decided.refused} == {2, 3}
+    assert all(decided.windows.offers[job] for job in (2, 3))
 
 
 @pytest.mark.parametrize("apart", [10, 5])
