@@ -128,22 +128,22 @@ class Profile:
         return min(self._free[first : max(bisect_left(self._times, end), first + 1)])
 
     def openings(self, procs: int, lo: float, hi: float) -> list[tuple[float, float]]:
-        """Return the spans of [lo, hi) in which so many processors are free: (begin, end); the last may end later.
+        """Return the spans of [lo, hi) in which so many processors are free: (begin, end), rising.
 
         >>> Profile(4, 0, [(10, 3), (20, 1)]).openings(3, 5, 50)
-        [(10, inf)]
+        [(10, 50)]
         """
-        times, free, last = self._times, self._free, len(self._times)
+        times, free = self._times, self._free
+        first, behind = max(bisect_right(times, lo) - 1, 0), bisect_left(times, hi)
         spans: list[tuple[float, float]] = []
-        at = max(bisect_right(times, lo) - 1, 0)
-        while at < last and times[at] < hi:
-            if free[at] < procs:
-                at += 1
-                continue
-            begin = times[at]
-            while at < last and free[at] >= procs:
-                at += 1
-            spans.append((max(begin, lo), times[at] if at < last else inf))
+        at = first
+        while at < behind:
+            if free[at] >= procs:
+                begin = times[at]
+                while at < behind and free[at] >= procs:
+                    at += 1
+                spans.append((max(begin, lo), times[at] if at < behind else hi))
+            at += 1
         return spans
 
     def fits_all(self, holds: Iterable[CountedHold]) -> bool:

@@ -92,7 +92,7 @@ def advance(
 
 
 class _Openings:
-    """The spans from ``now`` on in which the smallest of waiting jobs would fit: (begin, end), rising.
+    """The spans from ``now`` to the latest start in which the smallest of waiting jobs fits: (begin, end), rising.
 
     Few groups have room before them, and it is in these spans. They are kept while groups move.
     """
@@ -105,7 +105,7 @@ class _Openings:
 
     def suit_some(self) -> bool:
         """Tell whether a job may have room before it."""
-        return bool(self._spans) and self._spans[0][0] < self._latest
+        return bool(self._spans)
 
     def fill(self, queue: Iterable[PlannedTasks]) -> list[PlannedTasks]:
         """Give the tasks of each group in turn their earliest places; return the parts that leave their groups."""
@@ -139,13 +139,16 @@ class _Openings:
         here = min(tasks.count, self._profile.least_free(start, end) // procs)
         self._profile.take(start, end, here * procs)
         self._profile.give_back(CountedHold(here * procs, behind, tasks.end))
-        place = bisect_right(self._spans, (start, inf)) - 1
-        self._spans[place : place + 1] = self._profile.openings(self._least, *self._spans[place])
-        self._open(behind, tasks.end)
+        begin, close = self._spans.pop(bisect_right(self._spans, (start, inf)) - 1)
+        for span in ((begin, start), *self._profile.openings(self._least, start, end), (end, close)):
+            self._open(*span)
+        self._open(behind, min(tasks.end, self._latest))
         return here
 
     def _open(self, begin: float, end: float) -> None:
-        """Add a span; spans that touch it become part of it."""
+        """Add a span, if it has any length; spans that touch it become part of it."""
+        if begin >= end:
+            return
         first = bisect_left(self._spans, begin, key=itemgetter(1))
         behind = bisect_right(self._spans, end, key=itemgetter(0))
         if first < behind:
