@@ -181,7 +181,8 @@ def oarsub(
             _rehearse(session, options, question, as_json=as_json, verbose=verbose)
             return
         if accept is not None:
-            submitted = _accept(session, accept, _ANSWER_TIMEOUT if answer_timeout is None else answer_timeout)
+            patience = _ANSWER_TIMEOUT if answer_timeout is None else answer_timeout
+            submitted = _accept(session, accept, patience, as_json=as_json)
         elif again is not None:
             submitted = _submit_again(session, options, again, failed=resubmit is None)
         else:
@@ -219,14 +220,19 @@ def _check_offer(text: str | None, options: Options, others: Mapping[str, bool])
         raise UsageError(f"--accept '{text[:80]}' is no number of an offer", hint="OAR_OFFER_ID=7: --accept 7")
 
 
-def _accept(session: Session, offer: str, timeout: float) -> Submitted:
+def _accept(session: Session, offer: str, timeout: float, *, as_json: bool) -> Submitted:
     from oarpy.client.jobs.running.windows import WindowRefused
     from oarpy.client.submission.offers import accept
 
     try:
         return accept(session, int(offer), timeout)
     except WindowRefused as refused:
-        write(report.offer_lines(refused.offers))
+        answer = ReservationAnswer(
+            refused.reservation.job, accepted=False, reason=refused.message, offers=refused.offers
+        )
+        stands = Submitted((answer.job_id,), is_array=False)
+        document = report.record(stands, [answer], verbose=False) if as_json else None
+        write(json_text(document) if document else report.offer_lines(answer.offers))
         raise
 
 

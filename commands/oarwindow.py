@@ -33,7 +33,7 @@ def oarwindow(
     from oarpy.client.jobs.running import windows
     from oarpy.client.jobs.selection import one_job, parse_one
     from oarpy.client.session import open_session
-    from oarpy.client.submission.report import offer_lines
+    from oarpy.client.submission.report import offer_lines, offer_records
 
     chosen, wanted = parse_one(job), windows.read_change(ready, until, fix=fix)
     with open_session("oarwindow") as session:
@@ -44,7 +44,11 @@ def oarwindow(
             else:
                 reservation = windows.change(session, job_id, wanted, answer_timeout)
         except windows.WindowRefused as refused:
-            write(offer_lines(refused.offers))
+            if as_json:
+                found = {**windows.record(refused.reservation), "offers": offer_records(refused.offers)}
+                write(json_text(found))
+            else:
+                write(offer_lines(refused.offers))
             raise
         write(json_text(windows.record(reservation)) if as_json else windows.as_text(reservation))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 from oarpy.store.passes import window_moves
 from oarpy.store.past import instants
+from tests.harness.oarsub_cluster import Submitter, process
+from tests.harness.passes_beside import offers, passes
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
@@ -158,6 +161,26 @@ def test_an_offer_goes_with_its_question(cluster: SmallCluster) -> None:
         cluster.sql("SET LOCAL oarpy.rewrite_history = on")
         cluster.sql("DELETE FROM jobs WHERE job_id = %s", refused)
     assert cluster.sql("SELECT count(*) FROM reservation_offers") == [(0,)]
+
+
+def test_twenty_clients_who_accept_one_offer_make_one_job(
+    oarsub: Submitter,
+    connection: Connection,
+    dsn: str,
+    cluster_environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OARPY_SUBMISSION_WAITING_RESERVATIONS_PER_USER", "50")
+    asked = ("-r", f"{datetime.now() + timedelta(hours=2):%Y-%m-%d %H:%M:%S}", "-l", "/nodes=4,walltime=1:0:0", "date")
+    with passes(dsn):
+        oarsub.job_id(*asked)
+        ((number, *_), *_) = offers(oarsub(*asked).out)
+        with ThreadPoolExecutor(20) as clients:
+            done = list(clients.map(lambda _: process(cluster_environment, "oarsub", "--accept", number), range(20)))
+    assert sorted(one.status for one in done) == [0] + [1] * 19
+    assert connection.execute("SELECT count(*) FROM jobs WHERE state = 'Waiting'").fetchone() == (2,)
+    taken = "SELECT count(*), bool_or(became_job) FROM oar_report.offers WHERE accepted_job IS NOT NULL"
+    assert connection.execute(taken).fetchone() == (1, True)
 
 
 def test_one_that_begins_soon_is_left_alone_and_fixed_ones_are(connection: Connection) -> None:

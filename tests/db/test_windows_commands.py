@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
-import psycopg
 import pytest
 
-from oarpy.configuration import load
-from oarpy.modules.metascheduler.metascheduler import Metascheduler
 from oarpy.questions.table import answer
-from tests.harness.oarsub_cluster import Connection, Submitter, process, run_pass
+from tests.harness.oarsub_cluster import Connection, Submitter, run_pass
+from tests.harness.passes_beside import offers, passes
 
 pytestmark = pytest.mark.db
 ALL = "/nodes=4,walltime=1:0:0"
-_OFFER = re.compile(r"OAR_OFFER_ID=(\d+) start=(\S+) end=(\S+) phi=(\d+\.\d\d)")
 
 
 @pytest.fixture(autouse=True)
@@ -37,35 +31,8 @@ def answered(dsn: str, oarsub: Submitter) -> Iterator[Submitter]:
         yield oarsub
 
 
-@contextmanager
-def passes(dsn: str) -> Iterator[None]:
-    """Run a pass whenever something is announced."""
-    over = threading.Event()
-    scheduler = Metascheduler(load())
-
-    def run() -> None:
-        with psycopg.connect(dsn, autocommit=True, application_name="oarpy metascheduler") as connection:
-            connection.execute("LISTEN oarpy_events")
-            while not over.is_set():
-                scheduler.run_once(connection, datetime.now().astimezone())
-                for _ in connection.notifies(timeout=0.2, stop_after=1):
-                    pass
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
 def in_hours(hours: float) -> str:
     return (datetime.now() + timedelta(hours=hours)).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def offers(text: str) -> list[tuple[str, str, str, str]]:
-    return [match.groups() for line in text.splitlines() if (match := _OFFER.fullmatch(line))]  # type: ignore[misc]
 
 
 def test_a_window_is_shown_and_moves(answered: Submitter, connection: Connection) -> None:
@@ -222,6 +189,18 @@ def test_a_window_is_widened_narrowed_and_fixed(answered: Submitter) -> None:
     assert window(answered, job, "--fix")["state"] == "fixed"
 
 
+def test_one_that_begins_soon_counts_as_fixed(answered: Submitter) -> None:
+    soon, later = in_hours(600 / 3600 - 0.01), in_hours(3)
+    job = str(answered.job_id("-r", soon, "--until", in_hours(2), "-l", ALL, "date"))
+    other = str(answered.job_id("-r", later, "--until", in_hours(6), "-l", ALL, "date"))
+    assert [window(answered, one)["state"] for one in (job, other)] == ["fixed", "movable"]
+    for one, state in ((job, "fixed"), (other, "movable")):
+        found = json.loads(answered("-J", "-j", one, command="oarstat").out)[one]["window"]["state"]
+        assert found == state
+    assert answered("-r", soon, "-l", ALL, "date").status == 3
+    assert window(answered, job)["start"] == soon.replace(" ", "_")
+
+
 def test_a_window_that_cannot_be_had_changes_nothing(answered: Submitter) -> None:
     begin = in_hours(2)
     job = str(answered.job_id("-r", begin, "--slack", "1h", "-l", ALL, "date"))
@@ -259,7 +238,32 @@ def test_an_offer_that_is_refused_can_be_taken_again(answered: Submitter) -> Non
     (number, start, *_), *_ = offers(refused.out)
     answered.job_id("-r", start.replace("_", " "), "-l", ALL, "date")
     assert answered("--accept", number).status == 3
-    assert (answered("--accept", number).status, window(answered, job)["state"]) == (3, "movable")
+    again = answered("--accept", number, "-J")
+    assert (again.status, window(answered, job)["state"]) == (3, "movable")
+    document = json.loads(again.out)
+    (entry,) = document["reservations"]
+    assert (document["job_id"], entry["job_id"], entry["accepted"]) == (int(job), int(job), False)
+    assert [sorted(offer) for offer in entry["offers"]] == [["end", "offer_id", "phi", "start"]] * len(entry["offers"])
+    assert len(entry["offers"]) > 0
+
+
+def test_what_is_refused_is_told_as_json_too(answered: Submitter) -> None:
+    begin, other, end = in_hours(2), in_hours(6), in_hours(7)
+    job = str(answered.job_id("-r", begin, "--slack", "1h", "-l", ALL, "date"))
+    answered.job_id("-r", other, "-l", ALL, "date")
+    before = json.loads(answered(job, "-J", command="oarwindow").out)
+    refused = answered(job, "--from", other, "--until", end, "-J", command="oarwindow")
+    assert (refused.status, refused.err.count("\n")) == (3, 1)
+    document = json.loads(refused.out)
+    found = document.pop("offers")
+    assert document == before
+    assert [one["end"] - one["start"] for one in found] == [3600, 3600]
+    question = answered("-r", other, "-l", ALL, "-J", "date")
+    (offer, *_) = json.loads(question.out)["reservations"][0]["offers"]
+    answered.job_id("-r", datetime.fromtimestamp(offer["start"]).isoformat(" "), "-l", ALL, "date")
+    again = answered("--accept", str(offer["offer_id"]), "-J")
+    (entry,) = json.loads(again.out)["reservations"]
+    assert (again.status, entry["accepted"], len(entry["offers"]) > 0) == (3, False, True)
 
 
 def test_a_refused_change_neither_fixes_a_reservation_nor_lets_a_strict_one_move(answered: Submitter) -> None:
@@ -380,17 +384,3 @@ def test_the_nearest_start_is_taken_at_once(answered: Submitter, connection: Con
     found = window(answered, str(job))
     assert found["ready"] == found["start"] != begin.replace(" ", "_")
     assert answered("-r", begin, "--farthest", "0.4", "-l", ALL, "date").status == 3
-
-
-def test_twenty_clients_who_accept_one_offer_make_one_job(
-    answered: Submitter, connection: Connection, cluster_environment: dict[str, str]
-) -> None:
-    begin = in_hours(2)
-    answered.job_id("-r", begin, "-l", ALL, "date")
-    number = offers(answered("-r", begin, "-l", ALL, "date").out)[0][0]
-    with ThreadPoolExecutor(20) as clients:
-        done = list(clients.map(lambda _: process(cluster_environment, "oarsub", "--accept", number), range(20)))
-    assert sorted(one.status for one in done) == [0] + [1] * 19
-    assert connection.execute("SELECT count(*) FROM jobs WHERE state = 'Waiting'").fetchone() == (2,)
-    taken = "SELECT count(*), bool_or(became_job) FROM oar_report.offers WHERE accepted_job IS NOT NULL"
-    assert connection.execute(taken).fetchone() == (1, True)

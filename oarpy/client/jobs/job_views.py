@@ -32,7 +32,11 @@ def several(session: Session, ids: list[int]) -> tuple[JobDetails, ...]:
     """Return jobs in order of id; raise :class:`NotFound` for a job that does not exist."""
     wanted = JobScope(tuple(ids), live=False)
     with scope.reached(session.connection, wanted):
-        jobs = details.details(session.connection, wanted) if ids else ()
+        jobs = (
+            details.details(session.connection, wanted, session.configuration.scheduler.reservation_notice)
+            if ids
+            else ()
+        )
     known = {job.row.job_id for job in jobs}
     for number in ids:
         if number not in known:

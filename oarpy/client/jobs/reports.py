@@ -90,7 +90,7 @@ def full(session: Session, question: Question, *, as_json: bool, complete: bool)
     """Return everything on each job; ``complete`` adds to the JSON the environment of jobs the caller may look into."""
     environments: dict[int, Mapping[str, str]] = {}
     with _reached(session, question):
-        jobs = details.details(session.connection, question.scope())
+        jobs = details.details(session.connection, question.scope(), session.configuration.scheduler.reservation_notice)
         failure = _missing(session, question)
         if as_json and complete:
             seen = [job.row.job_id for job in jobs if may_look_into(session, job.row.user)]

@@ -125,8 +125,11 @@ def _offer_line(offer: OfferRow) -> str:
     return f"OAR_OFFER_ID={offer.id} start={start} end={end} phi={offer.phi:.2f}\n"
 
 
-def _offer_record(offer: OfferRow) -> OfferDocument:
-    return {"offer_id": offer.id, "start": int(offer.start), "end": int(offer.end), "phi": offer.phi}
+def offer_records(offers: Iterable[OfferRow]) -> list[OfferDocument]:
+    """Return the JSON objects of starts that could be had."""
+    return [
+        {"offer_id": offer.id, "start": int(offer.start), "end": int(offer.end), "phi": offer.phi} for offer in offers
+    ]
 
 
 def _answer_record(answer: ReservationAnswer) -> AnswerDocument:
@@ -137,7 +140,7 @@ def _answer_record(answer: ReservationAnswer) -> AnswerDocument:
         "next_date": whole_seconds(answer.next_date),
     }
     if not answer.accepted:
-        document["offers"] = [_offer_record(offer) for offer in answer.offers]
+        document["offers"] = offer_records(answer.offers)
     return document
 
 

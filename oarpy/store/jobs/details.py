@@ -137,8 +137,11 @@ _ENVIRONMENTS = """
 """
 
 
-def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
-    """Return the jobs of ``scope`` in order of id with all that hangs on them."""
+def details(connection: Connection, scope: JobScope, notice: float = 0) -> tuple[JobDetails, ...]:
+    """Return the jobs of ``scope`` in order of id with all that hangs on them.
+
+    Reservations that begin within ``notice`` seconds count as fixed.
+    """
     where, values = scope.where()
     cursor = connection.execute(SQL(_JOBS).format(where=where), values)
     rows, first_predictions = [], {}
@@ -157,7 +160,7 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
     asked_extensions: dict[int, list[ExtensionRow]] = defaultdict(list)
     for extension in extensions.of_jobs(connection, ids):
         asked_extensions[extension.job].append(extension)
-    of_windows = windows.of_jobs(connection, ids)
+    of_windows = windows.of_jobs(connection, ids, notice)
     of_series = recurring.of_jobs(connection, ids)
     of_bags = bags.of_tasks(connection, [row.job_id for row in rows if BAG in row.types])
     return tuple(

@@ -21,7 +21,8 @@ _OF_JOBS = """
     SELECT w.job_id, extract(epoch FROM w.ready)::float8, extract(epoch FROM w.deadline)::float8,
            extract(epoch FROM coalesce(j.started_at, j.reservation_start))::float8,
            w.fixed_at IS NOT NULL OR j.state NOT IN ('Waiting', 'Hold')
-    FROM reservation_windows w JOIN jobs j USING (job_id) WHERE w.job_id = ANY(%s)
+           OR (j.reservation_state = 'Scheduled' AND j.reservation_start <= now() + %(notice)s * interval '1 second')
+    FROM reservation_windows w JOIN jobs j USING (job_id) WHERE w.job_id = ANY(%(jobs)s)
 """
 
 _AT = """
@@ -74,9 +75,13 @@ def insert(connection: Connection, windows: Sequence[tuple[int, AskedWindow]]) -
         connection.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
 
 
-def of_jobs(connection: Connection, jobs: Sequence[int]) -> dict[int, JobWindow]:
-    """Return the windows of ``jobs``; a job without a window is missing."""
-    return {row[0]: JobWindow(*row) for row in connection.execute(_OF_JOBS, [list(jobs)])}
+def of_jobs(connection: Connection, jobs: Sequence[int], notice: float) -> dict[int, JobWindow]:
+    """Return the windows of ``jobs``; a job without a window is missing.
+
+    A reservation that begins within ``notice`` seconds counts as fixed.
+    """
+    rows = connection.execute(_OF_JOBS, {"jobs": list(jobs), "notice": notice})
+    return {row[0]: JobWindow(*row) for row in rows}
 
 
 def at_instant(connection: Connection, jobs: Sequence[int], at: datetime) -> dict[int, JobWindow]:
@@ -161,9 +166,10 @@ _RESERVATION = """
            extract(epoch FROM CASE WHEN w.job_id IS NULL THEN j.reservation_start ELSE w.ready END)::float8,
            extract(epoch FROM coalesce(w.deadline, j.reservation_start + j.walltime))::float8,
            extract(epoch FROM j.reservation_start)::float8, extract(epoch FROM j.walltime)::float8,
-           w.job_id IS NULL OR w.fixed_at IS NOT NULL, w.job_id IS NULL,
+           w.job_id IS NULL OR w.fixed_at IS NOT NULL
+           OR j.reservation_start <= now() + %(notice)s * interval '1 second', w.job_id IS NULL,
            (SELECT p.broker FROM door_parts p WHERE p.job_id = j.job_id), 'bag' = ANY(j.types)
-    FROM jobs j LEFT JOIN reservation_windows w USING (job_id) WHERE j.job_id = %s
+    FROM jobs j LEFT JOIN reservation_windows w USING (job_id) WHERE j.job_id = %(job)s
 """
 _ASK = """
     INSERT INTO reservation_windows (job_id, ready, deadline, fix_after)
@@ -219,9 +225,12 @@ class ReservationRow:
         return "fixed" if self.fixed else "movable"
 
 
-def reservation(connection: Connection, job: int) -> ReservationRow | None:
-    """Return a job as a reservation, None if there is no such job."""
-    row = connection.execute(_RESERVATION, [job]).fetchone()
+def reservation(connection: Connection, job: int, notice: float) -> ReservationRow | None:
+    """Return a job as a reservation, None if there is no such job.
+
+    It counts as fixed if it begins within ``notice`` seconds.
+    """
+    row = connection.execute(_RESERVATION, {"job": job, "notice": notice}).fetchone()
     return None if row is None else ReservationRow(*row)
 
 

@@ -62,6 +62,7 @@ _WINDOWS = """
     SELECT job_id, extract(epoch FROM greatest(w.ready, now()))::float8, extract(epoch FROM w.deadline)::float8
     FROM reservation_windows w JOIN public.jobs j USING (job_id) JOIN gantt_predictions USING (job_id)
     WHERE j.state IN ('Waiting', 'Hold') AND j.reservation_state = 'Scheduled' AND w.fixed_at IS NULL
+      AND j.reservation_start > now() + %(notice)s * interval '1 second'
       AND w.deadline > %(begin)s AND greatest(w.ready, now()) < %(end)s
     ORDER BY w.deadline, job_id LIMIT %(limit)s
 """
@@ -148,9 +149,14 @@ def spans(connection: Connection, begin: datetime, end: datetime, cells: Axis, l
     return tuple(listed)
 
 
-def windows(connection: Connection, begin: datetime, end: datetime, cells: Axis, limit: int) -> list[WindowSpan]:
-    """Return the windows that meet the period, the first ``limit`` by their deadlines."""
-    rows = connection.execute(_WINDOWS, {"begin": begin, "end": end, "limit": limit}).fetchall()
+def windows(
+    connection: Connection, begin: datetime, end: datetime, cells: Axis, limit: int, notice: float
+) -> list[WindowSpan]:
+    """Return the windows that meet the period, the first ``limit`` by their deadlines.
+
+    A reservation that begins within ``notice`` seconds no longer moves.
+    """
+    rows = connection.execute(_WINDOWS, {"begin": begin, "end": end, "limit": limit, "notice": notice}).fetchall()
     places = _planned(connection, [row[0] for row in rows], cells)
     return [WindowSpan(*(*row, places[row[0]])) for row in rows if row[0] in places]
 

@@ -72,7 +72,9 @@ def drawn_gantt(request: Request, identity: Reader) -> Response:
     with seats_of(request).session(identity) as session:
         axis = request.app.state.gantt_axis.get(session)
         spans = gantt_spans.spans(session.connection, *period, axis, _MOST_BARS)
-        windows = gantt_spans.windows(session.connection, *period, axis, _MOST_WINDOWS)
+        windows = gantt_spans.windows(
+            session.connection, *period, axis, _MOST_WINDOWS, session.configuration.scheduler.reservation_notice
+        )
         outages = node_course.outages(session.connection, *period)
         now = database_time(session.connection)
     return data(request, encoded(_drawing(axis, spans, windows, outages, period, now)))

@@ -135,7 +135,7 @@ def find(session: Session, job_id: int) -> JobDetails:
     require_id(job_id)
     wanted = JobScope((job_id,), live=False)
     with scope.reached(session.connection, wanted):
-        rows = details.details(session.connection, wanted)
+        rows = details.details(session.connection, wanted, session.configuration.scheduler.reservation_notice)
     if not rows:
         raise NotFound(f"job {job_id} does not exist", hint="the list of jobs has those that do")
     return rows[0]

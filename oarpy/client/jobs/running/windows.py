@@ -30,10 +30,11 @@ class WindowChange:
 
 
 class WindowRefused(AdmissionRefused):
-    """The other window cannot be had: all is as before; ``offers`` are starts that could be had."""
+    """The other window cannot be had: all is as before; ``offers`` are starts that the ``reservation`` could have."""
 
-    def __init__(self, message: str, offers: tuple[OfferRow, ...]) -> None:
+    def __init__(self, message: str, reservation: ReservationRow, offers: tuple[OfferRow, ...]) -> None:
         super().__init__(message, hint="all stays as it was")
+        self.reservation = reservation
         self.offers = offers
 
 
@@ -85,7 +86,7 @@ def change(session: Session, job_id: int, wanted: WindowChange, timeout: float) 
             windows.stay_strict(session.connection, row)
     if not granted:
         offers = tuple(windows.offers(session.connection, [job_id]))
-        raise WindowRefused(f"job {job_id} cannot have the window until {local_date(deadline)}", offers)
+        raise WindowRefused(f"job {job_id} cannot have the window until {local_date(deadline)}", present, offers)
     return present
 
 
@@ -108,7 +109,7 @@ def as_text(row: ReservationRow) -> str:
 
 
 def _reservation(session: Session, job_id: int) -> ReservationRow:
-    row = windows.reservation(session.connection, job_id)
+    row = windows.reservation(session.connection, job_id, session.configuration.scheduler.reservation_notice)
     if row is None:
         raise NotFound(f"job {job_id} does not exist", hint="oarstat lists the jobs")
     session.require_owner(row.user, f"job {job_id}")
