@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Optimise DTLZ6 on many islands, and print how far the result is from the exact front.
 
-    run_islands.py                                   in a job with a map: on its cores
+    run_islands.py                                   in a job with a map: on its cores, of all its clusters
+    run_islands.py --serial MAP                      what such a map says, one process after another, on this machine
     run_islands.py --processes 8 --cores 2           on this machine
     run_islands.py --rate random 50                  one process alone: prints its iterations a second
 
@@ -26,17 +27,21 @@ import numpy as np
 from oarpy.examples.island_optimiser import mapped_run
 from oarpy.examples.island_optimiser.dtlz6 import VARIABLES, epsilon, front, objectives
 from oarpy.examples.island_optimiser.islands import TOPOLOGIES
-from oarpy.examples.island_optimiser.mapped_run import Core, CoreMap, Island, Process, Workers, read_map, result
+from oarpy.examples.island_optimiser.mapped_run import Core, CoreMap, Island, Process, Workers, read_map, result, serial
 
 _POINTS_OF_FRONT = 500
 _HERE = "localhost"
 
 
 def start(core: Core) -> subprocess.Popen[bytes]:
-    """Start a worker on a core: on the hosts of a job's map over oarsh, else on this machine."""
+    """Start a worker on a core: on the hosts of a job's map over oarsh or oargridsh, else on this machine."""
     words = [sys.executable, "-m", mapped_run.__name__]
-    if core.host != _HERE and (job := os.environ.get("OAR_JOB_ID")):
-        words = ["oarsh", "-j", job, core.host, shlex.join(words)]
+    path = os.environ.get("PYTHONPATH")
+    elsewhere = shlex.join([*(["env", f"PYTHONPATH={path}"] if path else []), *words])
+    if core.host != _HERE and "OAR_GRID_MAPFILE" in os.environ:
+        words = ["oargridsh", core.host, elsewhere]
+    elif core.host != _HERE and (job := os.environ.get("OAR_JOB_ID")):
+        words = ["oarsh", "-j", job, core.host, elsewhere]
     return subprocess.Popen(words, stdin=subprocess.PIPE)
 
 
@@ -59,17 +64,19 @@ def print_rate(size: str, iterations: int, island: Island) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run all processes, and print what came of them."""
-    file = os.environ.get("OAR_MAPFILE")
+    file = options.serial or os.environ.get("OAR_GRID_MAPFILE") or os.environ.get("OAR_MAPFILE")
     core_map = read_map(Path(file).read_text(encoding="utf-8")) if file else in_turn(options)
     if unknown := {process.size for line in core_map.values() for process in line} - set(TOPOLOGIES):
         raise SystemExit(
             f"run_islands: size {min(unknown)} of the map is no topology; there are {', '.join(TOPOLOGIES)}"
         )
-    address = options.address if file else _HERE
     began = time.monotonic()
-    with Workers(core_map, start, address) as workers:
-        compute = workers.asynchronous if options.model == "async" else workers.synchronous
-        values = objectives(compute(core_map, options.island))
+    if options.serial:
+        values = objectives(serial(core_map, options.island))
+    else:
+        with Workers(core_map, start, options.address if file else _HERE) as workers:
+            compute = workers.asynchronous if options.model == "async" else workers.synchronous
+            values = objectives(compute(core_map, options.island))
     count = sum(map(len, core_map.values()))
     far = epsilon(values, front(_POINTS_OF_FRONT))
     print(f"{count} processes on {len(core_map)} cores: epsilon {far:.6f}, {time.monotonic() - began:.1f} s")
@@ -79,6 +86,7 @@ def main(words: Sequence[str]) -> None:
     """Run on these arguments."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rate", nargs=2, metavar=("SIZE", "ITERATIONS"), help="measure one process")
+    parser.add_argument("--serial", metavar="MAP", help="do what the file of a map says, in series")
     parser.add_argument("--model", choices=("sync", "async"), default="sync")
     parser.add_argument("--individuals", type=int, default=256, help="of each island")
     parser.add_argument("--seed", type=int, default=1)

@@ -110,6 +110,8 @@ def test_a_part_begins_with_its_processes_and_those_of_other_clusters(
     door.cluster.sql("UPDATE jobs SET reservation_start = now() WHERE job_id = %s", job)
     door.held(job)
     others = ["south1 0 b 1"]
+    too_many = door.ask("begin", part="p1", hosts=["s"], map=["s 0 b 999999"] * 200)
+    assert (too_many["code"], too_many["message"]) == ("usage", "a map of 199999800 processes")
     monkeypatch.setattr("oarpy.grid.door.answers.parts._START_TIME", 0.0)
     assert door.ask("begin", part="p1", hosts=["south1"], map=others)["message"] == "part 'p1' does not run yet"
     door.cluster.settle()
@@ -132,6 +134,12 @@ def test_a_part_begins_with_its_processes_and_those_of_other_clusters(
         {"assigned": {"fast": [["a", 0, 5, 1]]}},
         {"assigned": {"fast": [["a", 1, -5, 1]]}},
         {"cores": {"": 1}},
+        {"cores": {}},
+        {"cores": {f"t{number}": 1 for number in range(101)}},
+        {"processes": 10**6},
+        {"assigned": {"fast": [["a", 7, 5, 1]]}},
+        {"assigned": {"fast": [["a", 3, 5, 1]] * 3}},
+        {"assigned": {"other": [["a", 1, 5, 1]]}},
         {"program": {**PROGRAM, "path": "a\nb"}},
         {"more": 1},
     ],
@@ -148,3 +156,20 @@ def test_who_has_no_grant_measures_nothing(door: BrokersDoor) -> None:
     assert door.ask("measure", script="/home/ann/rate.sh", **asked)["code"] == "not_allowed"
     assert door.ask("rates", **asked)["code"] == "not_allowed"
     assert measurers(door) == {}
+
+
+def test_jobs_that_measure_keep_within_the_grant(door: BrokersDoor) -> None:
+    door.cluster.sql("UPDATE grid_grants SET longest_walltime = '100 s'")
+    refused = door.ask("measure", **_asked(door, walltime=60))
+    assert refused["code"] == "not_allowed"
+    assert "walltime 0:5:0 is above the 0:1:40 of the grant" in refused["message"]
+    assert measurers(door) == {}
+    assert door.cluster.sql("SELECT count(*) FROM jobs") == [(0,)]
+    door.cluster.sql("UPDATE grid_grants SET longest_walltime = '300 s'")
+    assert door.ask("measure", **_asked(door, walltime=60)) is None
+    assert measurers(door).keys() == {"fast", "slow"}
+
+
+def _asked(door: BrokersDoor, walltime: float) -> dict[str, Any]:
+    request = door.request(walltime=walltime)
+    return {"request": request, "program": PROGRAM, "sizes": ["a", "b"], "script": "/home/ann/rate.sh"}

@@ -11,6 +11,7 @@ import pytest
 from oarpy.grid.local import mpi_job
 from oarpy.grid.local.bag_demo import DISCLOSE, SITE, BagDemo
 from oarpy.grid.local.local_grid import add_clusters
+from oarpy.grid.local.map_demo import MapDemo
 from oarpy.grid.local.metajob_demo import MetajobDemo
 from oarpy.grid.local.transcript import CORES
 from tests.harness.brokered_clusters import brokered_clusters
@@ -56,3 +57,28 @@ def test_a_program_of_mpi_shifts_after_early_ends_and_another_goes_to_one_cluste
     alone = sum(number * number for number in range(1001))
     assert shown.count(f"the sum is {alone}, as on one host") == 2
     assert over_both == (1 if mpi_job.what_is_missing() else 6), "a rank a processor"
+
+
+def test_a_mapped_program_goes_to_one_cluster_before_it_begins_and_finds_the_same(
+    cluster_databases: Callable[[], dict[str, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The optimiser of the examples over two clusters; then planned on two and begun on one."""
+    with brokered_clusters(CORES, cluster_databases, site=SITE, algorithm=1, watch_period=0.3) as grid:
+        add_clusters(grid)
+        MapDemo(grid).run()
+    shown = capsys.readouterr().out
+    if "this part is left out" in shown:
+        pytest.skip(shown.strip().splitlines()[-1])
+    placed = re.findall(r"processes are mapped to cores: (.+)\. Predicted: ([\d.]+) s$", shown, re.MULTILINE)
+    assert [cores for cores, _ in placed] == ["north: 2 of type all; south: 2 of type all"] * 2
+    first, second = re.findall(r"^\$ cat map\.\d+\n((?:\d.*\n)+)", shown, re.MULTILINE)
+    for text, hosts in ((first, {"north1": 2, "south1": 2}), (second, {"south1": 4})):
+        lines = [line.split() for line in text.splitlines()]
+        assert [words[0] for words in lines] == list(map(str, range(8)))
+        assert Counter(words[1] for words in lines) == {"regular": 4, "random": 4}
+        assert Counter(host for host, _ in {(words[2], words[3]) for words in lines}) == hosts
+    assert re.search(r"remap north 2, south 2 at .* -> south 4 at .*: moved", shown)
+    found = re.findall(r"^(?:mapped   |in series): (8 processes on 4 cores: epsilon \S+),", shown, re.MULTILINE)
+    assert len(found) == 4
+    assert found[0] == found[1]
+    assert found[2] == found[3]

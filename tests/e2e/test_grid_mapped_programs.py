@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from oarpy.grid.local.island_job import commands_of_nodes, let_users_run
 from oarpy.grid.local.local_grid import LocalGrid, add_clusters
 from oarpy.processes.mapping import Program, synchronous
 from oarpy.processes.models import walltime_of
@@ -34,22 +36,15 @@ def grid(cluster_databases: Callable[[], dict[str, str]]) -> Iterator[LocalGrid]
     """Two clusters of four cores, and the program of their user."""
     with brokered_clusters({"north": 4, "south": 4}, cluster_databases) as found:
         add_clusters(found)
-        let_users_run_commands(found)
+        scripts = commands_of_nodes(found)
+        until(lambda: all(map(Path.exists, scripts)), "the commands of nodes")
+        let_users_run(scripts)
         until(lambda: knows(found), "what the clusters can do")
         for name, text in (("rate.sh", RATE), ("program", PROGRAM)):
             path = found.home / name
             path.write_text(text)
             path.chmod(0o755)
         yield found
-
-
-def let_users_run_commands(grid: LocalGrid) -> None:
-    """Have commands on nodes run by a Python of the system: that of local nodes may be root's alone."""
-    for name, cluster in grid.clusters.items():
-        script = cluster.directory / "nodes" / f"{name}1" / "bin" / ".oarpy"
-        until(script.exists, f"the commands of node {name}1")
-        _, _, rest = script.read_bytes().partition(b"\n")
-        script.write_bytes(b"#!/usr/bin/python3 -IS\n" + rest)
 
 
 def knows(grid: LocalGrid) -> bool:

@@ -213,10 +213,15 @@ def submit(
     return replace(as_submitted(accepted, job_ids, unscheduled(session)), kind=kind)
 
 
-def measured_first(session: Session, mapping: Mapped) -> list[int]:
-    """Store the jobs that measure what rates are missing; return these, and those that measure already."""
+def measured_first(
+    session: Session, mapping: Mapped, check: Callable[[Submission], None] = lambda _: None
+) -> list[int]:
+    """Store the jobs that measure what rates are missing; return these, and those that measure already.
+
+    ``check`` raises for a job that may not be stored.
+    """
     new, jobs = mapping.unmeasured(session.connection, session.configuration)
-    for job, kind in _measuring(session, new):
+    for job, kind in _measuring(session, new, check):
         rates.measure(session.connection, job, mapping.key, mapping.submission.sizes, kind)
         jobs.append(job)
     return jobs
@@ -230,12 +235,15 @@ def _profiling(session: Session, accepted: Admitted) -> list[tuple[int, str]]:
     return _measuring(session, profiling_jobs(session.connection, settings, accepted.submission, accepted.requested))
 
 
-def _measuring(session: Session, new: Sequence[Measuring]) -> list[tuple[int, str]]:
+def _measuring(
+    session: Session, new: Sequence[Measuring], check: Callable[[Submission], None] = lambda _: None
+) -> list[tuple[int, str]]:
     """Store jobs that measure, which go through the rules as any job does; return each with its type of nodes."""
     site = DatabaseSite(session, datetime.now().astimezone())
     stored = []
     for measure in new:
         measuring = admitted(session, site, measure.requested, (), *_ruled(session, site, measure.requested))
+        check(measuring.submission)
         (job,) = store(session, measuring, message(measuring))
         stored.append((job, measure.node_type))
     return stored

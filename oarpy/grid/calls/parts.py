@@ -38,7 +38,9 @@ ProgramArguments = Annotated[str, Meta(max_length=1000, pattern=r"\A[^\0]*\Z")]
 SizeName = Annotated[str, Meta(max_length=100, pattern=r"\A[A-Za-z0-9_.+-]+\Z")]
 SizeNames = Annotated[tuple[SizeName, ...], Meta(min_length=1, max_length=100)]
 NodeType = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\A[^\x00-\x1f\x7f]*\Z")]
+Processes = Annotated[int, Meta(ge=1, le=100_000)]
 Iterations = Annotated[int, Meta(ge=1, le=100_000_000)]
+Runs = Annotated[tuple[tuple[SizeName, Processes, Duration, Processes], ...], Meta(max_length=100_000)]
 MapLine = Annotated[str, Meta(pattern=r"\A[!-~]{1,255} [0-9]{1,6} [!-~]{1,100} [1-9][0-9]{0,5}\Z")]
 """Host, core, size, and how many processes of that size."""
 MapLines = Annotated[tuple[MapLine, ...], Meta(max_length=200_000)]
@@ -110,13 +112,13 @@ class ProcessesOfPart(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     program: ProgramFile
-    processes: Count
+    processes: Processes
     iterations: Iterations
     sizes: SizeNames
     model: Name
     seconds: Duration
-    cores: dict[NodeType, Count]
-    assigned: dict[NodeType, tuple[tuple[SizeName, Count, Duration, Count], ...]]
+    cores: Annotated[dict[NodeType, Count], Meta(min_length=1, max_length=100)]
+    assigned: Annotated[dict[NodeType, Runs], Meta(max_length=100)]
 
 
 class GridPart(Struct, frozen=True, forbid_unknown_fields=True):

@@ -12,6 +12,7 @@ from typing import Any
 
 from oarpy.grid.local.bag_demo import DISCLOSE, SITE, BagDemo
 from oarpy.grid.local.local_grid import add_clusters, local_grid
+from oarpy.grid.local.map_demo import MapDemo
 from oarpy.grid.local.metajob_demo import MetajobDemo
 from oarpy.grid.local.transcript import CORES, DEADLINE, Transcript, say, write
 from oarpy.model.errors import OarpyError
@@ -33,6 +34,7 @@ def run_grid_demo() -> None:
         with local_grid(folder, CORES, broker, user, **settings) as grid:
             GridDemo(grid).run()
             MetajobDemo(grid).run()
+            MapDemo(grid).run()
             BagDemo(grid).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -123,6 +123,19 @@ def test_in_a_job_without_a_map_it_runs_on_its_machine(
     assert capsys.readouterr().out.startswith("2 processes on 2 cores: ")
 
 
+def test_a_map_in_series_finds_what_it_finds_over_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "map").write_text(MAP.replace("node1", "localhost").replace("node2", "localhost"))
+    monkeypatch.setenv("OAR_GRID_MAPFILE", str(tmp_path / "map"))
+    run_islands.main(["--individuals", "32", "--address", "localhost"])
+    monkeypatch.delenv("OAR_GRID_MAPFILE")
+    run_islands.main(["--individuals", "32", "--serial", str(tmp_path / "map")])
+    mapped, serial = (line.rpartition(",")[0] for line in capsys.readouterr().out.splitlines())
+    assert re.fullmatch(r"5 processes on 2 cores: epsilon \d\.\d+", mapped)
+    assert mapped == serial
+
+
 def test_the_program_measures_a_process(capsys: pytest.CaptureFixture[str]) -> None:
     run_islands.main(["--rate", "random", "3", "--individuals", "32"])
     assert re.fullmatch(r"rate \d+\.\d+\n", capsys.readouterr().out)

@@ -16,7 +16,7 @@ import pytest
 
 from oarpy.transport.agent.job import processes, record, requests
 from oarpy.transport.agent.job.account import Account
-from oarpy.transport.agent.job.environment import node_file, write_files
+from oarpy.transport.agent.job.environment import grid_map_file, node_file, write_files
 from oarpy.transport.agent.job.isolation import NONE, Isolation
 from oarpy.transport.agent.job.job_run import JobRun, RunSettings
 from oarpy.transport.agent.job.tombstones import DAY, Tombstones
@@ -292,3 +292,17 @@ def test_a_node_file_is_given_away_only_where_rights_cannot_be(
     with contextlib.nullcontext() if possible else pytest.raises(OSError, match=os.strerror(answer)):
         write_files(state, "1.1", spec, Account("nobody"))
     assert (os.stat(node_file(state, "1.1")).st_uid == pwd.getpwnam("nobody").pw_uid) == possible
+
+
+@pytest.mark.parametrize(
+    "line", ["", "n1 0 a", "n1 0 a b", "n1 x a 1", "n1 0 a 0", "n1 0 a -1", "n1 0 a 1 1", "n1 0 a 100001", "n1 0 a 1e9"]
+)
+def test_a_map_that_is_none_is_told_as_what_cannot_be_written(state: StateDir, line: str) -> None:
+    account = Account(pwd.getpwuid(os.getuid()).pw_name)
+    spec = JobSpec(1, 1, "nobody", "true", "/", grid_map=("n1 0 a 2", line), iterations=5)
+    with pytest.raises(OSError, match="no line of a map"):
+        write_files(state, "1.1", spec, account)
+    assert not os.path.exists(grid_map_file(state, "1.1"))
+    write_files(state, "1.1", spec.replace(grid_map=("n1 0 a 2", "n2 0 b 1")), account)
+    with open(grid_map_file(state, "1.1"), encoding="utf-8") as file:
+        assert file.read().splitlines() == ["0 a n1 0 5", "1 a n1 0 5", "2 b n2 0 5"]

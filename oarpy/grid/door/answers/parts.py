@@ -156,6 +156,7 @@ def begin(context: CallContext, call: Begin) -> PreparedPart:
         raise CallRefused(f"part '{row.name}' does not hold its processors yet", hint="ask again")
     if call.hosts:
         lines = () if call.map is UNSET else call.map
+        program_rates.check_lines(lines)
         door_parts.note_hosts(context.connection, context.broker, row, call.hosts, lines)
     launch_gates.begin(context.connection, row.job)
     return PreparedPart(str(row.job))

@@ -6,7 +6,8 @@ A broker names a program by the facts that it has where it was submitted. Rates 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 from oarpy.client.submission.feasibility import KnownNeeds
 from oarpy.client.submission.mapped import Mapped
@@ -17,7 +18,9 @@ from oarpy.grid.calls.table import CallRefused, Measure, Rates
 from oarpy.grid.door import grants
 from oarpy.grid.door.answers import part_submission
 from oarpy.grid.door.call_context import CallContext
+from oarpy.model.errors import UsageError
 from oarpy.model.states import JobState
+from oarpy.model.submission_checks import MOST_PROCESSES
 from oarpy.modules.launcher.specifications import process_map
 from oarpy.store.database import Connection
 from oarpy.store.jobs import execution
@@ -31,11 +34,12 @@ def measure(context: CallContext, call: Measure) -> None:
         raise CallRefused("jobs here cannot tell what they measure (gateway.calls)", hint="ask another cluster")
     with grants.acting(context, call.request.user) as (grant, session):
         admitted = part_submission.measuring(session, call)
-        grants.check(grant, KnownNeeds(session), admitted.submission)
+        check = partial(grants.check, grant, KnownNeeds(session))
+        check(admitted.submission)
         sizes = {"sizes": call.sizes, "rate": call.script}
         key = _key(session.user, call.program)
         mapping = Mapped(key, admitted.submission.changed(**sizes), admitted.requested.changed(**sizes))
-        measured_first(session, mapping)
+        measured_first(session, mapping, check)
 
 
 def rates(context: CallContext, call: Rates) -> list[RatedType]:
@@ -71,7 +75,14 @@ def _rated(
 
 
 def keep_map(context: CallContext, job: int, placed: ProcessesOfPart, walltime: int) -> None:
-    """Keep the map that a broker made for a part."""
+    """Keep the map that a broker made for a part. Raises :class:`UsageError` for a map that has not its processes."""
+    runs = [run for its in placed.assigned.values() for run in its]
+    mapped = sum(count for _, count, _, _ in runs)
+    if not placed.assigned.keys() <= placed.cores.keys() or not mapped <= placed.processes:
+        raise UsageError(
+            f"a map of {mapped} processes on {', '.join(placed.assigned)}",
+            hint=f"there are {placed.processes} processes, and cores of type {', '.join(placed.cores)}",
+        )
     columns = {
         "processes": placed.processes,
         "iterations": placed.iterations,
@@ -85,6 +96,13 @@ def keep_map(context: CallContext, job: int, placed: ProcessesOfPart, walltime: 
         "assigned": placed.assigned,
     }
     stored_rates.keep_map(context.connection, job, _key("", placed.program), columns)
+
+
+def check_lines(lines: Sequence[str]) -> None:
+    """Raise :class:`UsageError` for lines ``host core size processes`` of more processes than a program may have."""
+    processes = sum(int(line.rpartition(" ")[2]) for line in lines)
+    if processes > MOST_PROCESSES:
+        raise UsageError(f"a map of {processes} processes", hint=f"a program has {MOST_PROCESSES} at most")
 
 
 def map_of(connection: Connection, job: int) -> tuple[str, ...]:

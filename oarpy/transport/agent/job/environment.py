@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import struct
 
 from oarpy.transport.agent.job.processes import MARK, NODE, SECRET
@@ -25,6 +26,9 @@ _NO_RIGHTS_HERE = frozenset({errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
 
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _NODE_FILE_NAMES = ("OAR_NODEFILE", "OAR_NODE_FILE", "OAR_FILE_NODES", "OAR_RESOURCE_FILE")
+_MAP_LINE = re.compile(r"(?P<host>[^ ]+) (?P<core>[0-9]+) (?P<size>[^ ]+) (?P<count>[0-9]{1,6})\Z")
+_MOST_PROCESSES = 100_000
+"""How many processes a job may map."""
 _AFTER_PROFILES = {"BASH_ENV": PROFILE, "ENV": PROFILE, "PROMPT_COMMAND": f'. "{PROFILE}"'}
 """Variables by which shells read a file after their profiles: bash for scripts, sh and bash at a terminal."""
 _STARTER_OF_MPI, _GRID_STARTER = "OMPI_MCA_plm_rsh_agent", "oargridsh"
@@ -107,13 +111,18 @@ def write_files(state: StateDir, key: str, spec: JobSpec, account: Account, *, r
 
 
 def _processes(process_map: Sequence[str], iterations: int) -> list[str]:
-    """Return a line ``process size host core iterations`` for each process, numbered from 0."""
+    """Return a line ``process size host core iterations`` for each process, numbered from 0.
+
+    Raises ``OSError`` for a map that is none.
+    """
     lines: list[str] = []
     for line in process_map:
-        host, core, size, count = line.split(" ")
-        lines += (
-            f"{number} {size} {host} {core} {iterations}" for number in range(len(lines), len(lines) + int(count))
-        )
+        found = _MAP_LINE.match(line)
+        more = int(found["count"]) if found else 0
+        if found is None or not 0 < more <= _MOST_PROCESSES - len(lines):
+            raise OSError(errno.EINVAL, "this is no line of a map of processes", line[:100])
+        host, core, size = found.group("host", "core", "size")
+        lines += (f"{number} {size} {host} {core} {iterations}" for number in range(len(lines), len(lines) + more))
     return lines
 
 
