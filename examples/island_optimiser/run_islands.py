@@ -2,6 +2,7 @@
 """Optimise DTLZ6 on many islands, and print how far the result is from the exact front.
 
     run_islands.py                                   in a job with a map: on its cores, of all its clusters
+    mpirun python3 run_islands.py --mpi              the same over MPI, a rank a core, where mpi4py is
     run_islands.py --serial MAP                      what such a map says, one process after another, on this machine
     run_islands.py --processes 8 --cores 2           on this machine
     run_islands.py --rate random 50                  one process alone: prints its iterations a second
@@ -73,6 +74,12 @@ def run(options: argparse.Namespace) -> None:
     began = time.monotonic()
     if options.serial:
         values = objectives(serial(core_map, options.island))
+    elif options.mpi:
+        from oarpy.examples.island_optimiser import mpi_run
+
+        values = objectives(mpi_run.run(core_map, options.island, asynchronous=options.model == "async"))
+        if not mpi_run.LEADS:
+            return
     else:
         with Workers(core_map, start, options.address if file else _HERE) as workers:
             compute = workers.asynchronous if options.model == "async" else workers.synchronous
@@ -87,6 +94,7 @@ def main(words: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rate", nargs=2, metavar=("SIZE", "ITERATIONS"), help="measure one process")
     parser.add_argument("--serial", metavar="MAP", help="do what the file of a map says, in series")
+    parser.add_argument("--mpi", action="store_true", help="this is a rank of mpirun")
     parser.add_argument("--model", choices=("sync", "async"), default="sync")
     parser.add_argument("--individuals", type=int, default=256, help="of each island")
     parser.add_argument("--seed", type=int, default=1)

@@ -17,18 +17,18 @@ import numpy as np
 
 from oarpy.grid.local.local_grid import LocalGrid
 
-_PYTHON = "/usr/bin/python3"
+PYTHON = "/usr/bin/python3"
 _OPTIMISER = "oarpy.examples.island_optimiser"
 _LIBRARIES = "lib"
-PROGRAM = f"PYTHONPATH=$PWD/{_LIBRARIES} {_PYTHON} -m {_OPTIMISER}.run_islands --individuals 64"
+PROGRAM = f"PYTHONPATH=$PWD/{_LIBRARIES} {PYTHON} -m {_OPTIMISER}.run_islands --individuals 64"
 """What a shell in the user's folder runs."""
 
 
 def what_is_missing(home: Path, user: pwd.struct_passwd) -> str:
     """Say why the user cannot run the program, for which ``prepare`` was called; nothing if that is possible."""
-    if not os.access(_PYTHON, os.X_OK):
-        return f"no {_PYTHON}"
-    return "" if run(home, user, "--help").returncode == 0 else f"no NumPy for {_PYTHON} (Debian: python3-numpy)"
+    if not os.access(PYTHON, os.X_OK):
+        return f"no {PYTHON}"
+    return "" if run(home, user, "--help").returncode == 0 else f"no NumPy for {PYTHON} (Debian: python3-numpy)"
 
 
 def prepare(home: Path) -> None:
@@ -74,4 +74,4 @@ def let_users_run(scripts: Iterable[Path]) -> None:
     """Have the commands of nodes run by the Python of the system."""
     for script in scripts:
         _, _, rest = script.read_bytes().partition(b"\n")
-        script.write_bytes(f"#!{_PYTHON} -IS\n".encode() + rest)
+        script.write_bytes(f"#!{PYTHON} -IS\n".encode() + rest)

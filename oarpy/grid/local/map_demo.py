@@ -84,7 +84,10 @@ class MapDemo(Transcript):
         self._hold(re.search(way, moved) is not None, "it did not move so")
 
     def _submit_mapped(self, *options: str) -> int:
-        (job,) = self._submit(*_MAPPED, *options, "./islands")
+        """Submit the program, and wait until it has its place; its rates may take longer than the command waits."""
+        words = ("oargridsub", "-d", str(self._grid.home), *_MAPPED, *options, "./islands")
+        job = int(self._show(*words, late=True).partition("Grid job ")[2].split()[0])
+        self._wait("the job has its place", lambda: bool(self._clusters(job)))
         return job
 
     def _computed(self, job: int, cores: dict[str, int]) -> None:
