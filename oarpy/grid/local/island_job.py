@@ -11,6 +11,7 @@ import pwd
 import shutil
 import subprocess
 from collections.abc import Iterable
+from importlib.resources import as_file, files
 from pathlib import Path
 
 import numpy as np
@@ -35,19 +36,14 @@ def prepare(home: Path) -> None:
     """Put the optimiser and NumPy into a folder of the user."""
     package = home / _LIBRARIES / "oarpy" / "examples" / "island_optimiser"
     compiled = shutil.ignore_patterns("__pycache__", "tests")
-    shutil.copytree(_examples(), package, ignore=compiled)
+    with as_file(files(_OPTIMISER)) as optimiser:
+        shutil.copytree(optimiser, package, ignore=compiled)
     for folder in (package.parent, package.parent.parent):
         (folder / "__init__.py").touch()
     numpy = Path(np.__file__).parent
     for source in (numpy, numpy.with_name("numpy.libs")):
         if source.is_dir():
             shutil.copytree(source, home / _LIBRARIES / source.name, ignore=compiled)
-
-
-def _examples() -> Path:
-    import oarpy.examples.island_optimiser as optimiser
-
-    return Path(optimiser.__path__[0])
 
 
 def run(home: Path, user: pwd.struct_passwd, *words: str) -> subprocess.CompletedProcess[str]:
