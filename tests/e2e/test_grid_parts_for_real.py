@@ -115,6 +115,15 @@ class TestOarpyCluster(ClusterConformance):
     """All promises, kept by a real cluster."""
 
 
+def test_a_part_that_is_told_to_begin_just_before_its_date_begins_at_it(stage: RealStage) -> None:
+    begin = float(int(stage.cluster.ask(Describe()).clock) + 6)
+    name, transaction = stage.prepared("reserved", 8, begin=begin, program="sleep 1", patience=600)
+    stage.commit(transaction, begin)
+    stage.wait(lambda: stage.cluster.ask(Describe()).clock > begin - 0.8, "almost its date")
+    assert len(stage.begin(name).hosts) == 8
+    assert stage.event(name, "started").at >= begin
+
+
 def test_a_claimed_program_begins_at_its_date_and_knows_the_others(stage: RealStage) -> None:
     begin = stage.cluster.ask(Describe()).clock + 4
     program = 'date +%s; cat "$OAR_GRID_NODEFILE"; echo "$OAR_GRID_JOB_ID"'

@@ -66,9 +66,11 @@ class Claimer(BrokerModule):
     def _round(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Outcome:
         wake_at, heard = self._tend(connection), 0
         while over := self._conversations.go_on():
-            for name, result in over:
-                self._hear(connection, name, result)
-            wake_at, heard = self._tend(connection), heard + len(over)
+            while over:  # what follows from an answer at once goes out before all jobs are looked at
+                for name, result in over:
+                    self._hear(connection, name, result)
+                heard, over = heard + len(over), self._conversations.go_on()
+            wake_at = self._tend(connection)
         awaited = self._conversations.wake_at()
         dates = [date for date in (wake_at, awaited) if date is not None and date < inf]
         word = f"heard {heard}" if heard else "nothing"

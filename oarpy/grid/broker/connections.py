@@ -1,4 +1,4 @@
-"""Connections to clusters: a thread for each cluster, so that a silent cluster costs the others nothing.
+"""Connections to clusters: a thread for each connection, so that a silent cluster costs the others nothing.
 
 ::
 
@@ -162,36 +162,45 @@ class ClusterConnection:
 
 
 class ClusterConnections:
-    """The connections of a module, by cluster. ``opening`` opens clusters: tests give theirs."""
+    """The connections of a module: one to each cluster, and another for calls that wait, once there are such calls.
+
+    ``opening`` opens clusters: tests give theirs.
+    """
 
     def __init__(self, opening: Opening) -> None:
         self._opening = opening
-        self._connections: dict[str, ClusterConnection] = {}
+        self._connections: dict[tuple[str, bool], ClusterConnection] = {}
         self._bell = WakeupBell()
 
     def adopt(self, rows: Sequence[GridClusterRow]) -> None:
         """Follow the table of clusters: open new clusters, and open a cluster again whose door or users changed."""
         wanted = {row.name: row for row in rows}
-        for name, connection in list(self._connections.items()):
+        for (name, waits), connection in list(self._connections.items()):
             row = wanted.get(name)
             if row is None or _opened_by(row) != _opened_by(connection.row):
-                self._connections.pop(name).close()
-        for name, row in wanted.items():
-            if name not in self._connections:
-                self._connections[name] = ClusterConnection(row, self._opening, self._wake)
+                self._connections.pop((name, waits)).close()
+        for row in rows:
+            if (row.name, False) not in self._connections:
+                self._open(row, waits=False)
 
     def submit(self, call: ClusterCall) -> Future[object]:
-        """Have a call made by the thread of its cluster, without waiting for it."""
-        connection = self._connections.get(call.cluster)
+        """Have a call made by a thread of its cluster, without waiting for it."""
+        connection = self._connections.get((call.cluster, False))
         if connection is None:
             future: Future[object] = Future()
             future.set_exception(CallRefused(f"there is no cluster '{call.cluster}'", hint="oargridctl clusters"))
             return future
+        if call.waits:
+            connection = self._connections.get((call.cluster, True)) or self._open(connection.row, waits=True)
         return connection.submit(call)
+
+    def _open(self, row: GridClusterRow, *, waits: bool) -> ClusterConnection:
+        self._connections[row.name, waits] = connection = ClusterConnection(row, self._opening, self._wake)
+        return connection
 
     def silent(self) -> Mapping[str, str]:
         """Return the clusters that do not answer at present, with why."""
-        return {name: connection.reason for name, connection in self._connections.items() if connection.silent}
+        return {name: connection.reason for (name, _), connection in self._connections.items() if connection.silent}
 
     def files(self) -> Sequence[int]:
         """Return a descriptor that is readable when a silent cluster answers again, until :meth:`quiet`."""

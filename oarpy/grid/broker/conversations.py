@@ -23,12 +23,14 @@ from oarpy.transport.wakeup import WakeupBell
 class ClusterCall:
     """A call, or a function that makes several calls in turn.
 
-    If the cluster needs more than ``seconds``, it counts as silent until it has answered.
+    If the cluster needs more than ``seconds``, it counts as silent until it has answered. A call that ``waits`` for a
+    part to run goes over a connection of its own: it waits behind no call that takes long, and no call behind it.
     """
 
     cluster: str
     asked: Call[Any] | Callable[[Cluster], object]
     seconds: float = 10.0
+    waits: bool = False
 
     def made_of(self, cluster: Cluster) -> object:
         """Ask the cluster, and return its answer."""

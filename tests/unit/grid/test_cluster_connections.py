@@ -34,7 +34,9 @@ class World:
         """A row of the table."""
         return GridClusterRow(name, "oarpy", (door,), 1, False, 0, True)
 
-    def procs(self, name: str, before: Callable[[], object] = lambda: None, seconds: float = 10) -> Future[object]:
+    def procs(
+        self, name: str, before: Callable[[], object] = lambda: None, seconds: float = 10, *, waits: bool = False
+    ) -> Future[object]:
         """Ask a cluster how many processors it has, after something else."""
 
         def ask(cluster: object) -> int:
@@ -42,7 +44,7 @@ class World:
             assert isinstance(cluster, SimulatedCluster)
             return cluster.ask(Describe()).procs
 
-        return self.connections.submit(ClusterCall(name, ask, seconds))
+        return self.connections.submit(ClusterCall(name, ask, seconds, waits))
 
 
 @pytest.fixture
@@ -71,6 +73,18 @@ def test_a_cluster_that_hangs_delays_no_other_one(world: World) -> None:
     assert hanging.result(10) == 4
     assert readable(world.connections.files(), 10)
     assert (dict(world.connections.silent()), world.procs("north").result(10)) == ({}, 4)
+
+
+def test_a_call_that_waits_for_a_part_and_other_calls_do_not_wait_for_each_other(world: World) -> None:
+    go_on = Event()
+    waiting = world.procs("north", lambda: go_on.wait(30), 60, waits=True)
+    assert world.procs("north").result(10) == 4
+    long = world.procs("north", lambda: go_on.wait(30), 60)
+    go_on.set()
+    assert (waiting.result(10), long.result(10)) == (4, 4)
+    world.connections.adopt([world.row("south")])
+    with pytest.raises(CallRefused, match="no cluster 'north'"):
+        world.procs("north", waits=True).result(0)
 
 
 def test_a_silent_cluster_is_asked_until_it_answers(world: World) -> None:

@@ -746,4 +746,4 @@ def _begin_program(row: GridPartRow, others: Sequence[str], lines: Sequence[str]
 
 def _begin(row: GridPartRow, others: Sequence[str] = (), lines: Sequence[str] = ()) -> ClusterCall:
     call = Begin(row.name, tuple(others), tuple(lines) if lines else UNSET, key=f"{row.name}:begin")
-    return ClusterCall(row.cluster, call, 2 * PATIENCE)
+    return ClusterCall(row.cluster, call, 2 * PATIENCE, waits=True)

@@ -17,6 +17,7 @@ from oarpy.store.grid import door_parts, launch_gates
 from oarpy.store.grid.door_parts import DoorPartRow, NewDoorPart
 from oarpy.store.jobs import kill_requests
 
+_NOT_HELD = (JobState.WAITING, JobState.HOLD)
 _TO_BEGIN = (JobState.TO_LAUNCH, JobState.LAUNCHING)
 _BEGUN = (JobState.RUNNING, JobState.SUSPENDED, JobState.RESUMING)
 DOOR = "door"
@@ -24,6 +25,8 @@ DOOR = "door"
 
 _ANSWER_TIME = 30.0
 """Seconds for the meta-scheduler to answer."""
+_HELD_TIME = 1.0
+"""Seconds around its date within which a part is awaited to hold its processors: it does if they are free."""
 _START_TIME = 5.0
 """Seconds for a part to run once it may begin."""
 _POLL = 0.5
@@ -148,25 +151,30 @@ def abort(context: CallContext, call: Abort) -> None:
 
 
 def begin(context: CallContext, call: Begin) -> PreparedPart:
-    """Answer ``begin``, without the hosts; :func:`begun` returns them when the part runs."""
+    """Answer ``begin``, without the hosts; :func:`begun` lets the part begin, and returns them when it runs."""
     row = door_parts.part(context.connection, context.broker, call.part)
     if row is None or row.state != "Committed" or not row.live:
         raise CallRefused(f"part '{call.part}' is not to begin here", hint="it was not committed, or is over")
-    if row.job_state in (JobState.WAITING, JobState.HOLD):
-        raise CallRefused(f"part '{row.name}' does not hold its processors yet", hint="ask again")
+    if row.job_state in _NOT_HELD and (call.hosts or _time_to_hold(row) <= 0):
+        raise _not_held(row)
     if call.hosts:
         lines = () if call.map is UNSET else call.map
         program_rates.check_lines(lines)
         door_parts.note_hosts(context.connection, context.broker, row, call.hosts, lines)
-    launch_gates.begin(context.connection, row.job)
     return PreparedPart(str(row.job))
 
 
 def begun(context: CallContext, call: Begin, begins: PreparedPart) -> PreparedPart:
-    """Wait, after the transaction of :func:`begin`, until the part runs; return its hosts and its processes.
+    """Let a part begin once it holds its processors, and wait until it runs; return its hosts and its processes.
 
-    Raises :class:`CallRefused` when it does not yet, or could not.
+    The call may come just before the pass of its date: then it waits for that, as parts are to begin together. Raises
+    :class:`CallRefused` when the part does not run yet, or could not.
     """
+    row = _known(context, call.part)
+    if not _await(context, call.part, lambda row: row.job_state not in _NOT_HELD, _time_to_hold(row)):
+        raise _not_held(row)
+    with context.connection.transaction():
+        launch_gates.begin(context.connection, row.job)
     if not _await(context, call.part, lambda row: row.job_state not in _TO_BEGIN, _START_TIME):
         raise CallRefused(f"part '{call.part}' does not run yet", hint="ask again")
     with context.connection.transaction():
@@ -178,6 +186,17 @@ def begun(context: CallContext, call: Begin, begins: PreparedPart) -> PreparedPa
     if row.job_state not in _BEGUN:
         raise CallRefused(f"part '{row.name}' does not run: it is {row.job_state}", hint="ask again")
     return PreparedPart(begins.job, tuple(hosts), map=lines)
+
+
+def _time_to_hold(row: DoorPartRow) -> float:
+    """Return for how many seconds the pass of a part's date is awaited: 0 unless the date is near."""
+    if row.begin is None or abs(until := row.begin - time.time()) >= _HELD_TIME:
+        return 0.0
+    return until + _HELD_TIME
+
+
+def _not_held(row: DoorPartRow) -> CallRefused:
+    return CallRefused(f"part '{row.name}' does not hold its processors yet", hint="ask again")
 
 
 def cancel(context: CallContext, call: Cancel) -> bool | None:
