@@ -33,6 +33,14 @@ def oarqueue(
     change: Annotated[
         str | None, typer.Option("--change", metavar="NAME,PRIORITY,POLICY", help="Change priority and policy.")
     ] = None,
+    gives_way: Annotated[
+        str | None,
+        typer.Option(
+            "--gives-way",
+            metavar="NAME,OTHERS,MANNER,GRACE,SIGNAL",
+            help="Have the jobs of a queue give way to those of others, such as guests,default+night,requeue,60,TERM.",
+        ),
+    ] = None,
     remove: Annotated[
         str | None, typer.Option("--remove", metavar="NAME", help="Remove a queue that never had a job.")
     ] = None,
@@ -46,10 +54,11 @@ def oarqueue(
         disable_all,
         add is not None,
         change is not None,
+        gives_way is not None,
         remove is not None,
     ]
     if sum(actions) > 1 or (listed and any(actions)):
-        raise UsageError("one action at a time", hint="-l, -e, -d, -E, -D, --add, --change or --remove")
+        raise UsageError("one action at a time", hint="-l, -e, -d, -E, -D, --add, --change, --gives-way or --remove")
     from oarpy.client.platform import queues
     from oarpy.store.platform import queues as store
 
@@ -58,6 +67,8 @@ def oarqueue(
             queues.add(session, queues.parse_queue(add))
         elif change is not None:
             queues.change(session, queues.parse_queue(change))
+        elif gives_way is not None:
+            queues.give_way(session, *queues.parse_giving_way(gives_way))
         elif remove is not None:
             queues.remove(session, remove)
         else:

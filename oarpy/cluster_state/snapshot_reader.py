@@ -198,7 +198,7 @@ class SnapshotReader:
         snapshot = Snapshot(
             now=now,
             platform=self._platform,
-            queues=tuple(Queue(queue.name, queue.priority, queue.policy, queue.active) for queue in queues),
+            queues=tuple(map(_queue, queues)),
             quotas=(*quotas, *singleton_rules(jobs)),
             quota_horizon=horizon,
             outages=self._outages,
@@ -558,6 +558,10 @@ def rules_of(configuration: Configuration) -> Rules:
         walltime_increment=walltime.increment,
         power=PowerRules(energy.wakeup_time, energy.sleep_time, tuple(keep)) if energy.active else None,
     )
+
+
+def _queue(row: snapshot_rows.QueueRow) -> Queue:
+    return Queue(row.name, row.priority, row.policy, row.active, row.gives_way_to)
 
 
 def _walltime_request(row: walltime_changes.PendingChange) -> WalltimeRequest:

@@ -21,6 +21,8 @@ Show = Callable[[float], str]
 
 MOST_NAMED = 5
 """The most jobs, or outages, that a reason names; the others are counted."""
+LOWER = "lower"
+"""Subject of :attr:`Why.MAKING_ROOM` where not only best-effort jobs give way."""
 
 
 class Why(StrEnum):
@@ -476,7 +478,8 @@ def _named(what: str, jobs: Sequence[int], more: int) -> str:
 
 
 def _making_room(reason: Reason, show: Show) -> str:
-    what = "best-effort jobs are cancelled" if reason.kind is Why.MAKING_ROOM else "revocable hosts are taken back"
+    who = "jobs on lower levels" if reason.subject == LOWER else "best-effort jobs"
+    what = f"{who} are cancelled" if reason.kind is Why.MAKING_ROOM else "revocable hosts are taken back"
     checkpoints = "" if reason.until is None else f"; their checkpoints take until {show(reason.until)}"
     return f"{what} to make room: {_listed(reason.jobs)}{checkpoints}"
 

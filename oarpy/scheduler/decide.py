@@ -201,7 +201,7 @@ def _placed(
         if snapshot.step is not None:
             return snapshot.step.place(snapshot, orders, matchers)
         return plan(snapshot, orders, matchers), None
-    whole = snapshot.rules.power is not None
+    whole = snapshot.rules.power is not None or any(queue.gives_way_to for queue in snapshot.queues)
     return memory.plan(snapshot, orders, matchers, whole=whole), None
 
 

@@ -291,13 +291,15 @@ class Outage:
 class Queue:
     """A queue: higher ``priority`` first; ``order`` names one of :mod:`~oarpy.scheduler.order.queue_orders`.
 
-    The jobs of a queue that is not ``active`` are held.
+    The jobs of a queue that is not ``active`` are held. They give way to jobs of the queues in ``gives_way_to``
+    (:mod:`~oarpy.scheduler.precedence`).
     """
 
     name: str
     priority: float
     order: str = "fifo"
     active: bool = True
+    gives_way_to: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

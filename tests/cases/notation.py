@@ -311,6 +311,12 @@ def _queue(case: Case, words: Sequence[str]) -> None:
     case.queues.append(Queue(name, int(priority), policy))
 
 
+def _gives_way(case: Case, words: Sequence[str]) -> None:
+    name, *others = words
+    place = next(place for place, queue in enumerate(case.queues) if queue.name == name)
+    case.queues[place] = replace(case.queues[place], gives_way_to=tuple(others))
+
+
 def _quota(case: Case, words: Sequence[str]) -> None:
     options = _options(words)
     valid = options.pop("valid", None)
@@ -482,6 +488,7 @@ _READERS: dict[str, Callable[[Case, Sequence[str]], None]] = {
     "used": _past,
     "weights": _weights,
     "queue": _queue,
+    "gives_way": _gives_way,
     "quota": _quota,
     "consumable": _consumable,
     "asleep": _asleep,

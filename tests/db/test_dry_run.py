@@ -194,6 +194,21 @@ def test_best_effort_jobs_in_the_way(connection: Connection, oarsub: Submitter) 
     assert (found["verdict"], found["cancelled"]) == ("resources_busy", [victim])
 
 
+def test_jobs_of_queues_that_give_way(connection: Connection, oarsub: Submitter) -> None:
+    connection.execute("INSERT INTO queues (queue_name, priority, gives_way_to) VALUES ('guests', 9, '{default}')")
+    victim = oarsub.job_id("-q", "guests", "-l", "/nodes=3,walltime=1:0:0", "sleep 3600")
+    decide(connection)
+    let_run(connection)
+    found = rehearse(oarsub, "-l", "/nodes=1,walltime=0:10:0", "date")
+    assert (found["verdict"], found["cancelled"]) == ("resources_busy", [victim])
+    assert found["reason"] == f"jobs on lower levels are cancelled to make room: {victim}"
+    equal = rehearse(oarsub, "-q", "guests", "-l", "/nodes=1,walltime=0:10:0", "date")
+    assert (equal["verdict"], equal["cancelled"]) == ("resources_busy", [])
+    job = oarsub.job_id("-l", "/nodes=1,walltime=0:10:0", "date")
+    told = oarsub("--why", str(job), command="oarstat").out
+    assert f"jobs on lower levels are cancelled to make room: {victim}" in told
+
+
 def test_misuse_is_one_line(oarsub: Submitter) -> None:
     for arguments in (("--resubmit", "1"), (), ("-l", "/nodes=x", "date"), ("-p", "nothing = 1", "date")):
         result = oarsub("--dry-run", *arguments)

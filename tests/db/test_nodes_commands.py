@@ -279,6 +279,10 @@ def test_oarqueue(connection: Connection, shell: Shell) -> None:
         "policy": "fifo",
         "active": True,
         "message": "",
+        "gives_way_to": [],
+        "manner": "end",
+        "grace": 0,
+        "grace_signal": 15,
     }
     shell.done("oarqueue", "-D")
     assert not any(one["active"] for one in json.loads(shell.done("oarqueue", "-J")).values())

@@ -26,7 +26,7 @@ from oarpy.store.passes.first_prediction import ToldStart
 _CAUSES: Mapping[str, str] = {
     "WALLTIME": "walltime",
     "FRAG_JOB_REQUEST": "deleted",
-    GAVE_WAY: "cancelled as best-effort",
+    GAVE_WAY: "gave way",
     "NODE_LOST": "node lost",
     "JOB_LOST": "lost",
     "START_UNKNOWN": "not known whether it started",

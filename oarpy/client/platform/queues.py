@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import TypedDict, cast, get_args
 
 from oarpy.client.rendering import Column, Table, one_line
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
+from oarpy.model.job_types import BESTEFFORT
+from oarpy.model.submission_checks import read_signal
+from oarpy.scheduler.precedence import depths
 from oarpy.store.platform import queues
-from oarpy.store.platform.queues import QueueDescription
+from oarpy.store.platform.queues import GivingWay, Manner, QueueDescription
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}", re.ASCII)
 _HIGHEST = 1_000_000
+_LONGEST_GRACE = 86400
 
 
 def parse_queue(text: str) -> QueueDescription:
@@ -49,6 +53,35 @@ def change(session: Session, queue: QueueDescription) -> None:
     with session.connection.transaction():
         _require(session, [queue.name])
         queues.change(session.connection, queue)
+
+
+def parse_giving_way(text: str) -> tuple[str, GivingWay]:
+    """Read ``name,OTHER[+OTHER...][,manner[,grace[,signal]]]``; raise :class:`UsageError`. ``-`` names nobody."""
+    parts = [part.strip() for part in text.split(",")]
+    if not 2 <= len(parts) <= 5:
+        hint = "write NAME,OTHERS,MANNER,GRACE,SIGNAL such as guests,default+night,requeue,60,TERM"
+        raise UsageError(f"'{text[:60]}' does not say who gives way", hint=hint)
+    name, named, manner, grace, signal = (*parts, *("end", "0", "TERM")[len(parts) - 2 :])
+    others = () if named == "-" else tuple(dict.fromkeys(named.split("+")))
+    if manner not in get_args(Manner):
+        raise UsageError(f"'{manner[:40]}' is no manner of giving way", hint="one of " + ", ".join(get_args(Manner)))
+    if not (grace.isascii() and grace.isdigit()) or len(grace) > 5 or int(grace) > _LONGEST_GRACE:
+        raise UsageError(f"'{grace[:40]}' is no grace", hint=f"seconds, from 0 to {_LONGEST_GRACE}")
+    return name, GivingWay(others, cast(Manner, manner), int(grace), read_signal(signal))
+
+
+def give_way(session: Session, name: str, giving: GivingWay) -> None:
+    """Have the jobs of a queue give way to those of others. Only an admin may."""
+    session.require_admin("say which queues give way")
+    with session.connection.transaction():
+        _require(session, [name, *giving.others])
+        if BESTEFFORT in (name, *giving.others):
+            raise UsageError("best-effort jobs give way to all others, and nobody to them", hint="name other queues")
+        others = {queue.name: queue.gives_way_to for queue in queues.queues(session.connection)}
+        others[name] = giving.others
+        if giving.others and name not in depths({one: named for one, named in others.items() if named}):
+            raise UsageError(f"queue '{name}' would give way to itself, through others", hint="oarqueue -l lists them")
+        queues.give_way(session.connection, name, giving)
 
 
 def remove(session: Session, name: str) -> None:
@@ -96,8 +129,15 @@ def table(listed: Sequence[QueueDescription]) -> str:
     rows = tuple(
         (queue.name, str(queue.priority), queue.policy, "Active" if queue.active else "notActive") for queue in listed
     )
+    giving = "".join(f"# {queue.name} {_giving_way(queue)}\n" for queue in listed if queue.gives_way_to)
     messages = "".join(f"# {queue.name}: {one_line(queue.message)}\n" for queue in listed if queue.message)
-    return Table(columns, rows).text() + messages
+    return Table(columns, rows).text() + giving + messages
+
+
+def _giving_way(queue: QueueDescription) -> str:
+    """Return how the jobs of a queue give way."""
+    grace = f", {queue.grace} s after signal {queue.grace_signal}" if queue.grace else ""
+    return f"gives way to {', '.join(queue.gives_way_to)}: {queue.manner}{grace}"
 
 
 class QueueDocument(TypedDict):
@@ -107,6 +147,10 @@ class QueueDocument(TypedDict):
     policy: str
     active: bool
     message: str
+    gives_way_to: list[str]
+    manner: Manner
+    grace: int
+    grace_signal: int
 
 
 def document(listed: Sequence[QueueDescription]) -> dict[str, QueueDocument]:
@@ -117,6 +161,10 @@ def document(listed: Sequence[QueueDescription]) -> dict[str, QueueDocument]:
             "policy": queue.policy,
             "active": queue.active,
             "message": queue.message,
+            "gives_way_to": list(queue.gives_way_to),
+            "manner": queue.manner,
+            "grace": queue.grace,
+            "grace_signal": queue.grace_signal,
         }
         for queue in listed
     }

@@ -293,9 +293,7 @@ def _consequences(prediction: PredictedStart) -> str:
     if prediction.next_date is not None:
         parts.append(f"next possible date: {local_date(prediction.next_date)}")
     if prediction.cancelled:
-        parts.append(
-            f"best-effort jobs that would be cancelled: {', '.join(map(str, prediction.cancelled[:_MOST_NODES]))}"
-        )
+        parts.append(f"jobs that would give way: {', '.join(map(str, prediction.cancelled[:_MOST_NODES]))}")
     if prediction.first.verdict is Verdict.NEVER and not prediction.refused:
         parts.append("the job would be stored, and wait until the cluster changes")
     return "".join(f"; {part}" for part in parts)

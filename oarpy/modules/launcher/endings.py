@@ -10,6 +10,7 @@ from oarpy.model.states import JobState
 from oarpy.store.database import Connection
 from oarpy.store.jobs import resubmission
 from oarpy.store.jobs.execution import End, LiveRow
+from oarpy.store.jobs.kill_requests import GAVE_WAY
 from oarpy.store.platform.nodes import Fault
 from oarpy.wire.messages import APPLICATION_DONE, Cleaned, Ended, Refused
 
@@ -117,7 +118,8 @@ def leaves_nothing(end: End, row: LiveRow) -> bool:
 
 
 def resubmit(connection: Connection, settings: JobSettings, closed: Sequence[int], rows: Iterable[LiveRow]) -> None:
-    """Submit the idempotent jobs among the closed ones again."""
-    repeatable = {row.id for row in rows if read_types(row.types).idempotent}.intersection(closed)
+    """Submit the idempotent jobs among the closed ones again, and those that gave way, if their queue says so."""
+    repeatable = {row.id for row in rows if read_types(row.types).idempotent or row.kill_reason == GAVE_WAY}
+    repeatable.intersection_update(closed)
     limits = {"losses": settings.resubmission_limit, "repetitions": settings.repetition_limit}
     resubmission.resubmit(connection, sorted(repeatable), **limits)

@@ -9,6 +9,7 @@ from oarpy.model.reasons import NO_REASON, Reason, Why
 from oarpy.modules.metascheduler.written_predictions import multirange
 from oarpy.scheduler.gantt.demands import CompiledRequests
 from oarpy.scheduler.order.queue_orders import OF_THE_JOB_ALONE, Candidate, Order, numbers
+from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
@@ -16,7 +17,7 @@ from oarpy.store.database import Connection
 from oarpy.store.passes.decisions import Prediction
 from oarpy.store.passes.verdict_history import VerdictRow, last_verdicts, note
 
-_Rank = tuple[bool, float, tuple[float, ...]]
+_Rank = tuple[int, float, tuple[float, ...]]
 _ITS_DATE = Reason(Why.ITS_DATE)
 _MOST_FORGOTTEN = 10_000
 """Verdicts of jobs that do not wait any more are remembered up to this number of jobs."""
@@ -84,6 +85,7 @@ class _Ranks:
         """Begin a pass that writes rows of the ``wanted`` jobs."""
         self._snapshot, self._orders = snapshot, orders
         self._queues = {queue.name: queue for queue in snapshot.queues}
+        self._depth = Precedence.of(snapshot.queues).depth
         self._leading: dict[float, Queue] = {}
         for queue in snapshot.queues:
             self._leading.setdefault(queue.priority, queue)  # queues of one priority go by the order of the first
@@ -142,7 +144,7 @@ class _Ranks:
         if known is not None and known[0] is job:
             return known[1]
         queue = self._queues.get(job.queue)
-        rank = job.besteffort, 0 if queue is None else -queue.priority, self._key(job)
+        rank = self._depth(job), 0 if queue is None else -queue.priority, self._key(job)
         if self._basis:
             self._lasting[job.id] = job, rank
         return rank

@@ -10,6 +10,7 @@ from oarpy.scheduler.gantt.gantt import Claim, bits_held
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.order.quotas import Job
 from oarpy.scheduler.passes.probe import Probe
+from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.snapshot import QuotaRule
 
 
@@ -115,5 +116,5 @@ def _everybody(probe: Probe) -> Iterator[_Holding]:
 
 
 def _is_seen(job: Job, probe: Probe) -> bool:
-    """Tell whether the probed job sees ``job``: only best-effort jobs see best-effort jobs."""
-    return probe.job.besteffort or not job.besteffort
+    """Tell whether the probed job sees ``job``: it sees no job that gives way to it."""
+    return not Precedence.of(probe.snapshot.queues).yields(job, probe.job)

@@ -9,6 +9,7 @@ from oarpy.scheduler.gantt.demands import CompiledRequests
 from oarpy.scheduler.order.priorities import Factor, Part, factors, karma_parts
 from oarpy.scheduler.order.queue_orders import ORDERS, QUEUE_ORDERS, Candidate, Order, numbers
 from oarpy.scheduler.order.ranking import Ranking, by_priority
+from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
 
@@ -86,11 +87,12 @@ def _planned_with(snapshot: Snapshot, job: WaitingJob) -> tuple[Queue, ...]:
 def _ranked(position: QueuePosition, snapshot: Snapshot, orders: Mapping[str, Order], size: Size) -> QueuePosition:
     """Add the place of the job among its rivals, and the numbers of the job right before it."""
     names = {queue.name for queue in position.queues}
+    depth = Precedence.of(snapshot.queues).depth
     rivals = [
         other
         for other in snapshot.asking
         if other.queue in names
-        and other.besteffort == position.job.besteffort
+        and depth(other) == depth(position.job)
         and other.reservation is None
         and (not other.held or other.id == position.job.id)
     ]

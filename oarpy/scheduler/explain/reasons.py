@@ -17,6 +17,7 @@ from oarpy.scheduler.gantt.gantt import Gantt, bits_held
 from oarpy.scheduler.gantt.search import Answer, Search
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.order.quotas import Job, Limit
+from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.resources.matching import shortage
 from oarpy.scheduler.snapshot import Outage, Snapshot, WaitingJob, condition
 from oarpy.scheduler.verdicts import Verdict
@@ -146,11 +147,10 @@ class Explainer:
 
     def _held(self, demand: Demand, end: float) -> int:
         """Return the resources that jobs hold before ``end``, except jobs that give way and the container around."""
-        bits = 0
+        bits, precedence = 0, Precedence.of(self._snapshot.queues)
         for job in self._snapshot.holding:
-            stays = demand.job.besteffort or not job.besteffort
             if (
-                stays
+                not precedence.yields(job, demand.job)
                 and job.start < end
                 and job.end > self._now
                 and demand.roles.inside not in roles_of(job).containers
@@ -286,7 +286,7 @@ class Explainer:
             return Reason(Why.BUSY)
         claim, whose = answer.found.claim, self._snapshot.whose
         over = whose(self.baseline.released(freed, claim, demand.roles))
-        young = [] if demand.job.besteffort else whose(self.baseline.unprotected(freed, claim, demand.roles))
+        young = whose(self._giving_way(self.baseline.unprotected(freed, claim, demand.roles), demand))
         return Reason(
             Why.BUSY,
             jobs=tuple(over[:MOST_NAMED]),
@@ -296,6 +296,14 @@ class Explainer:
             young=tuple(young[:MOST_NAMED]),
             more_young=max(0, len(young) - MOST_NAMED),
         )
+
+    def _giving_way(self, jobs: list[int], demand: Demand) -> list[int]:
+        """Return those of some jobs that give way to a job."""
+        if not jobs:
+            return []
+        yields = Precedence.of(self._snapshot.queues).yields
+        lower = {job.id for job in self._snapshot.holding if yields(job, demand.job)}
+        return [job for job in jobs if job in lower]
 
     def _security(self, demand: Demand, answer: Answer) -> float:
         """Return the security time behind other jobs, if the job waits for their ends."""

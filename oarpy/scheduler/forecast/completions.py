@@ -43,6 +43,7 @@ class Completions:
         self._queues: dict[float, tuple[frozenset[int], QueueInPlan]] = {}
         """By rank, the last plan of all jobs of that rank or a higher one, and the jobs left out."""
         limited = snapshot.ration != PassShare() or snapshot.asleep or snapshot.step is not None
+        limited = limited or any(queue.gives_way_to for queue in snapshot.queues)
         self._planned = snapshot.policy in FORESEEING and not limited
         self._entangled = any(map(needs_others, snapshot.asking))
 

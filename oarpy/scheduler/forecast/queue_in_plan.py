@@ -16,6 +16,7 @@ from oarpy.scheduler.order.ranking import BrokenOrder, Ranking, by_priority
 from oarpy.scheduler.passes.planner import Decision, Planner
 from oarpy.scheduler.passes.turns import Stage, Turn
 from oarpy.scheduler.plan import plan
+from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import HoldingJob, Queue, Snapshot, WaitingJob
 
@@ -63,7 +64,9 @@ class QueueInPlan:
         self._looked_at: list[WaitingJob] = []
         """The planned jobs in the order of their turns."""
         self._look_at_all(before)
-        self._lasting = snapshot.policy == "conservative" and not any(job.besteffort for job in snapshot.holding)
+        self._lasting = snapshot.policy == "conservative" and not any(
+            map(Precedence.of(snapshot.queues).depth, snapshot.holding)
+        )
         self._places: dict[int, _EarliestPlace] = {}
 
     def _look_at_all(self, before: QueueInPlan | None) -> None:
@@ -191,21 +194,24 @@ class QueueInPlan:
         before = self._planner.begun[-1] if self._planner.begun else None
         if before is None:
             return True
-        if before.besteffort or jobs[0].queue not in {queue.name for queue in before.queues}:
+        if before.depth or jobs[0].queue not in {queue.name for queue in before.queues}:
             return False
         return self._stand_behind(before, jobs)
 
     def _is_ordinary(self, job: WaitingJob) -> bool:
         """Tell whether a job does not affect the jobs before it, and is placed by the policy."""
         roles = roles_of(job)
-        plain = job.reservation is None and job.part is None and not job.besteffort and not roles.containers
+        plain = job.reservation is None and job.part is None and not self._depth(job) and not roles.containers
         return plain and self._planner.gantt.knows(roles.profile)
+
+    def _depth(self, job: WaitingJob) -> int:
+        return Precedence.of(self._snapshot.queues).depth(job)
 
     def _stage_of(self, job: WaitingJob) -> Stage:
         """Return the queues that are planned together with that of a job."""
         groups: list[tuple[Queue, ...]] = by_priority(self._snapshot.queues)
         queues = next((group for group in groups if any(queue.name == job.queue for queue in group)), ())
-        return Stage(queues, besteffort=False)
+        return Stage(queues, depth=0)
 
     def _stand_behind(self, stage: Stage, jobs: Sequence[WaitingJob]) -> bool:
         """Tell whether the order of a stage puts all its jobs before each of these."""

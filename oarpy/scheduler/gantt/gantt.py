@@ -34,6 +34,7 @@ from oarpy.scheduler.gantt.wide_timeline import AnyTimeline
 from oarpy.scheduler.job_roles import EXCLUSIVE, PLAIN, Profile, Roles, roles_of
 from oarpy.scheduler.order.budgets import Charge
 from oarpy.scheduler.order.quotas import Amount, Ledger, Limits
+from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.resources.consumables import Capacities
 from oarpy.scheduler.resources.matching import RequestMatcher
 from oarpy.scheduler.resources.platform import Platform
@@ -98,6 +99,7 @@ class Gantt:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._platform: Platform = snapshot.platform
+        self._precedence = Precedence.of(snapshot.queues)
         self._security: float = snapshot.security_time
         self.now: float = snapshot.now
         # Most jobs of a long queue have no types; such a job is exclusive.
@@ -127,14 +129,14 @@ class Gantt:
 
     @classmethod
     def around(cls, snapshot: Snapshot, asking: WaitingJob, others: Iterable[HoldingJob]) -> Gantt:
-        """Return a Gantt of the jobs that bound one job: ``others``, without best-effort jobs that may give way.
+        """Return a Gantt of the jobs that bound one job: ``others``, without jobs that may give way to it.
 
-        Young best-effort jobs are protected and stay in. All of ``others`` bound a best-effort job.
+        Young ones of these are protected and stay in. All of ``others`` bound a best-effort job.
         """
         gantt, others = cls(replace(snapshot, waiting=(asking,))), list(others)
-        if not asking.besteffort:
-            gantt.protect(others, snapshot.besteffort_minimum_life)
-        gantt.hold(other for other in others if asking.besteffort or not other.besteffort)
+        yields = gantt._precedence.yields
+        gantt.protect((other for other in others if yields(other, asking)), snapshot.besteffort_minimum_life)
+        gantt.hold(other for other in others if not yields(other, asking))
         return gantt
 
     def copy(self) -> Gantt:
@@ -241,13 +243,13 @@ class Gantt:
         self.stocks.take(begin, end, bits_consumed_from(self._platform, job), job.consumes)
 
     def protect(self, jobs: Iterable[HoldingJob], life: float) -> None:
-        """Let running best-effort jobs keep their resources for the first ``life`` seconds, security time included.
+        """Let running jobs that give way keep their resources for the first ``life`` seconds, security time included.
 
         Call this before :meth:`hold`.
         """
         for job in jobs:
             until = min(job.start + life, job.end + self._security)
-            if not job.besteffort or not job.start <= self.now < min(job.end, until):
+            if not self._precedence.depth(job) or not job.start <= self.now < min(job.end, until):
                 continue
             bits = bits_held(self._platform, job)
             roles = roles_of(job)

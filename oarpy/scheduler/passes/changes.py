@@ -18,6 +18,7 @@ from oarpy.scheduler.order.ranking import BrokenOrder, by_priority
 from oarpy.scheduler.passes.continued import ContinuedPass
 from oarpy.scheduler.passes.turns import Stage
 from oarpy.scheduler.plan import Placement
+from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob, conditions
 from oarpy.scheduler.verdicts import Verdict
@@ -197,23 +198,25 @@ def _stages(
     place = {queue.name: rank for rank, queues in enumerate(groups) for queue in queues}
     if not all(_can_be_added(job, last, place) for job in fresh):
         return None
-    by_stage: dict[tuple[bool, int], list[WaitingJob]] = {}
+    depth = Precedence.of(snapshot.queues).depth
+    by_stage: dict[tuple[int, int], list[WaitingJob]] = {}
     for job in fresh:
-        by_stage.setdefault((job.besteffort, place[job.queue]), []).append(job)
+        by_stage.setdefault((depth(job), place[job.queue]), []).append(job)
     stage = last.made.stages[-1]
-    key = stage.besteffort, place[stage.queues[0].name]
+    key = stage.depth, place[stage.queues[0].name]
     if any(other < key for other in by_stage):
         return None
-    if any(not besteffort for besteffort, _ in by_stage) and any(job.besteffort for job in snapshot.holding):
+    highest = min((level for level, _ in by_stage), default=0)
+    if any(depth(job) > highest for job in snapshot.holding):
         return None
     try:
         behind = _behind(last, snapshot, by_stage.pop(key, []), gone)
         if behind is None:
             return None
-        stages = [Stage(stage.queues, stage.besteffort, jobs=behind)] if behind else []
-        for (besteffort, rank), jobs in sorted(by_stage.items(), key=lambda item: item[0]):
+        stages = [Stage(stage.queues, stage.depth, jobs=behind)] if behind else []
+        for (level, rank), jobs in sorted(by_stage.items(), key=lambda item: item[0]):
             ordered = last.made.ranking(snapshot).ordered(jobs, groups[rank][0])
-            stages.append(Stage(groups[rank], besteffort, jobs=ordered))
+            stages.append(Stage(groups[rank], level, jobs=ordered))
     except BrokenOrder:
         return None
     return tuple(stages)

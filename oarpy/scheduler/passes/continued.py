@@ -78,8 +78,8 @@ class ContinuedPass:
     def _add(self, stage: Stage) -> None:
         """Look at the jobs of a stage, which is the last one or comes after it."""
         last = self.stages[-1]
-        if (stage.queues, stage.besteffort) != (last.queues, last.besteffort):
-            last = Stage(stage.queues, stage.besteffort)
+        if (stage.queues, stage.depth) != (last.queues, last.depth):
+            last = Stage(stage.queues, stage.depth)
             self.planner.begin(last)
         last.jobs += stage.jobs
         for turn in self.planner.turns_in_order(stage.jobs):

@@ -13,12 +13,12 @@ through these steps; any of the first three may settle or park it::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 
 from msgspec import Struct, structs
 
-from oarpy.model.reasons import ACCEPTED, HELD, NO_REASON, Reason, Why
+from oarpy.model.reasons import ACCEPTED, HELD, LOWER, NO_REASON, Reason, Why
 from oarpy.scheduler.explain.reasons import Explainer
 from oarpy.scheduler.gantt.demands import CompiledRequests, Demand
 from oarpy.scheduler.gantt.gantt import Claim, Gantt, Kept
@@ -29,10 +29,11 @@ from oarpy.scheduler.order.ranking import Ranking, by_priority
 from oarpy.scheduler.passes.backfilling import POLICIES, PlanningPolicy, Schedule
 from oarpy.scheduler.passes.growth import UntilEnd
 from oarpy.scheduler.passes.turns import Stage, Turn, Turns
+from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.rules.dates import lapse_of, lapse_reason
 from oarpy.scheduler.rules.dependencies import Dependencies, Readiness
-from oarpy.scheduler.rules.giving_way import Yielding, gone_at, may_go
+from oarpy.scheduler.rules.giving_way import Yielding, may_go
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Lapse, Verdict
 
@@ -81,16 +82,18 @@ class Planner:
         self._turns = Turns(ranking, snapshot.ration, snapshot.asking)
         self._dependencies = Dependencies(snapshot)
         self._schedule = Schedule(Gantt(snapshot))
-        # best-effort jobs that run for less than the guaranteed time exist for the others until then
+        self._precedence = Precedence.of(snapshot.queues)
+        # jobs that give way and run for less than the guaranteed time exist for the others until then
         self.gantt.protect(snapshot.holding, snapshot.besteffort_minimum_life)
-        self.gantt.hold(job for job in snapshot.holding if not job.besteffort)
+        self.gantt.hold(job for job in snapshot.holding if not self._precedence.depth(job))
         self.explainer = self._explaining(self.gantt.copy())
         self._policy = self._new_policy()
         self._opening = _openings(snapshot.asking)
-        able = [job for job in snapshot.holding if may_go(job, snapshot.now, snapshot.besteffort_minimum_life)]
-        self._yielding = Yielding(snapshot.platform, self.gantt.stocks.capacities, self.gantt.blocks, able)
-        self._gone_at = {job.id: gone_at(job, self.now, snapshot.security_time) for job in able if job.checkpoint}
-        """The end of each best-effort job that takes its time to write a checkpoint, were it cancelled now."""
+        self._yielding = Yielding(
+            snapshot, self.gantt.stocks.capacities, self.gantt.blocks, may_go(snapshot, snapshot.holding)
+        )
+        self._gone_at = self._yielding.gone_at()
+        """The end of each job that takes its time to leave, such as to write a checkpoint, were it told now."""
         self.begun: list[Stage] = []
         """The stages that had jobs, as far as the pass has come."""
         self.decisions: dict[int, Decision] = {}
@@ -123,22 +126,22 @@ class Planner:
         self.set_aside_the_parked()
 
     def stages(self) -> Iterator[Stage]:
-        """Yield the queues by decreasing priority, those of equal priority together; best-effort jobs come last.
+        """Yield the queues by decreasing priority, those of equal priority together, level by level.
 
-        Other jobs do not see the resources of best-effort jobs, unless these are protected.
+        Jobs do not see the resources of jobs on lower levels, unless these are protected. Best-effort jobs come last.
         """
         known = {queue.name for queue in self._snapshot.queues}
-        waiting: dict[bool, list[WaitingJob]] = {False: [], True: []}
+        waiting: dict[int, list[WaitingJob]] = {}
         for job in self._snapshot.asking:
             if job.queue in known:
-                waiting[job.besteffort].append(job)
+                waiting.setdefault(self._precedence.depth(job), []).append(job)
             else:
                 self.settle(job, Decision(Verdict.NEVER, Reason(Why.QUEUE_MISSING, job.queue)))
-        for besteffort in (False, True):
+        for depth in sorted(waiting):
             for queues in by_priority(self._snapshot.queues):
                 names = {queue.name for queue in queues}
-                if jobs := [job for job in waiting[besteffort] if job.queue in names]:
-                    stage = Stage(queues, besteffort, jobs)
+                if jobs := [job for job in waiting[depth] if job.queue in names]:
+                    stage = Stage(queues, depth, jobs)
                     self.begin(stage)
                     yield stage
                     for number, place in self._policy.revised.items():
@@ -146,8 +149,10 @@ class Planner:
 
     def begin(self, stage: Stage) -> None:
         """Let the jobs of ``stage`` come next."""
-        if stage.besteffort and not (self.begun and self.begun[-1].besteffort):
-            holding = [job for job in self._snapshot.holding if job.besteffort]
+        above = self.begun[-1].depth if self.begun else 0
+        if stage.depth > above:
+            depth = self._precedence.depth
+            holding = [job for job in self._snapshot.holding if above < depth(job) <= stage.depth]
             self.gantt.hold(holding)
             baseline = self.explainer.baseline.copy()
             baseline.hold(holding)
@@ -301,7 +306,7 @@ class Planner:
         """
         answer, at_once = policy.find(demand, ready), self.now
         if self._may_spare(demand, answer) or (policy.blocked_by_head and self._asks_for_room(demand)):
-            answer = policy.beside(demand, self._kept_from(demand)) or answer
+            answer = self._beside(demand, policy.beside) or answer
         while self._gone_at and (place := answer.found) and place.claim.start == at_once:
             gone = max((self._gone_at.get(job, at_once) for job in self._victims(demand, place)), default=at_once)
             if gone <= at_once:
@@ -321,11 +326,13 @@ class Planner:
         return len(matcher.groups) > 1 or not matcher.fixed or bool(self._victims(demand, place))
 
     def _asks_for_room(self, demand: Demand) -> bool:
-        """Tell whether best-effort jobs may have to go for a job."""
-        return self._yielding.anybody and not demand.job.besteffort
+        """Tell whether jobs may have to go for a job."""
+        return self._yielding.anybody_for(demand.job)
 
-    def _kept_from(self, demand: Demand) -> Kept:
-        return self._yielding.kept_from(demand.job, self._snapshot.security_time)
+    def _beside(self, demand: Demand, look: Callable[[Demand, Kept], Answer | None]) -> Answer | None:
+        """Return the answer that ``look`` finds beside as many of the jobs that may have to go as it can."""
+        choices = self._yielding.kept_from(demand.job, self._snapshot.security_time)
+        return next((answer for kept in choices if (answer := look(demand, kept)) is not None), None)
 
     def reservation(self, job: WaitingJob, date: float) -> Demand:
         """Return the demand of a reservation: its first alternative alone.
@@ -344,8 +351,12 @@ class Planner:
         answer = self.search.at(self.gantt, demand, start)
         if not self._may_spare(demand, answer):
             return answer
-        beside = self.search.at(self.gantt.beside(self._kept_from(demand)), demand, start)
-        return beside if beside.found else answer
+
+        def look(demand: Demand, kept: Kept) -> Answer | None:
+            beside = self.search.at(self.gantt.beside(kept), demand, start)
+            return beside if beside.found else None
+
+        return self._beside(demand, look) or answer
 
     def _enter(self, turn: Turn, inquiry: Inquiry) -> None:
         """Let the job hold the place found for it."""
@@ -380,8 +391,8 @@ class Planner:
     def _victims(self, demand: Demand, place: Found) -> set[int]:
         """Return the best-effort jobs that must go before the job begins."""
         victims = set(self._yielding.on(place.claim.bits, demand.job, place.claim.levels))
-        if place.claim.consumes and not demand.job.besteffort:
-            victims.update(self._yielding.for_amounts(self._excess(place.claim), victims | self.kill))
+        if place.claim.consumes and self._yielding.anybody_for(demand.job):
+            victims.update(self._yielding.for_amounts(demand.job, self._excess(place.claim), victims | self.kill))
         return victims
 
     def _start(self, place: Found, victims: set[int]) -> Decision:
@@ -392,7 +403,8 @@ class Planner:
         order = tuple(sorted(victims))
         kind = Why.MAKING_ROOM if order[-1] > 0 else Why.TAKING_BACK
         until = place.claim.start if place.claim.start > self.now else None
-        reason = Reason(kind, jobs=tuple(self._snapshot.whose(order)), until=until)
+        lower = any(job.id in victims and not job.besteffort for job in self._snapshot.holding)
+        reason = Reason(kind, LOWER if lower else "", jobs=tuple(self._snapshot.whose(order)), until=until)
         return Decision(Verdict.RESOURCES_BUSY, reason, place, victims=order)
 
     def _await(self, place: Found, victims: set[int]) -> Decision:

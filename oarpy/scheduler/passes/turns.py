@@ -26,14 +26,14 @@ from oarpy.scheduler.verdicts import Verdict
 
 @dataclass(slots=True)
 class Stage:
-    """Queues planned together: their best-effort jobs or the others.
+    """Queues planned together: their jobs on the level ``depth``.
 
     ``waiting`` are the jobs in their original order. ``jobs`` are those that are no reservations, sorted once their
     order is known.
     """
 
     queues: tuple[Queue, ...]
-    besteffort: bool
+    depth: int
     waiting: Sequence[WaitingJob] = ()
     jobs: list[WaitingJob] = field(default_factory=list)
 

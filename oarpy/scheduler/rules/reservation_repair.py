@@ -42,14 +42,13 @@ def shifted(snapshot: Snapshot, reservations: Sequence[WaitingJob]) -> dict[int,
         demand = Demand(job, roles, options.alive(job)[:1], gantt.limits(job, roles))
         date = max(job.reservation or snapshot.now, snapshot.now)
         answer = search.at(gantt, demand, date)
-        if date == snapshot.now and not job.besteffort:  # if idle resources suffice, no job goes for it
-            able = (
-                holder for holder in holding.values() if may_go(holder, snapshot.now, snapshot.besteffort_minimum_life)
-            )
-            yielding = Yielding(snapshot.platform, gantt.stocks.capacities, gantt.blocks, able)
-            kept = yielding.kept_from(job, snapshot.security_time)
-            beside = search.at(gantt.beside(kept), demand, date)
-            answer = beside if beside.found else answer
+        if date == snapshot.now:  # if idle resources suffice, no job goes for it
+            able = may_go(snapshot, holding.values())
+            yielding = Yielding(snapshot, gantt.stocks.capacities, gantt.blocks, able)
+            for kept in yielding.kept_from(job, snapshot.security_time):
+                if (beside := search.at(gantt.beside(kept), demand, date)).found:
+                    answer = beside
+                    break
         if answer.found is not None:
             resources[job.id] = answer.found.claim.bits
             holding[job.id] = moved(snapshot, holding[job.id], answer.found.claim.bits)

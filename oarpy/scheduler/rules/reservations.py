@@ -13,6 +13,7 @@ from oarpy.model.request import Consumption
 from oarpy.scheduler.gantt.exclusive_levels import Blocks
 from oarpy.scheduler.gantt.gantt import bits_consumed_from
 from oarpy.scheduler.job_roles import Roles, roles_of
+from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.resources.consumables import Capacities
 from oarpy.scheduler.rules.giving_way import Yielding, leaves_at
 from oarpy.scheduler.rules.reservation_repair import moved, shifted
@@ -151,7 +152,8 @@ class _Dates:
         self._reserved = {reservation.job.id: reservation for reservation in snapshot.reservations}
         self._running = [job for job in snapshot.holding if job.id not in self._reserved]
         self._live = {job.id for job in snapshot.holding} | {job.id for job in snapshot.waiting}
-        self._any_besteffort = any(job.besteffort for job in snapshot.holding)
+        self._precedence = Precedence.of(snapshot.queues)
+        self._anybody = any(map(self._precedence.depth, snapshot.holding))
         self.due = Due()
         for reservation in snapshot.reservations:
             if reservation.job.held:
@@ -166,8 +168,8 @@ class _Dates:
                 self._start(reservation)
 
     def _clear_the_way(self, reservation: Reservation) -> None:
-        """Have best-effort jobs cancelled early enough for the start: when they must have written their checkpoint."""
-        if not self._any_besteffort:
+        """Have jobs that give way cancelled early enough for the start, with the time of their checkpoints."""
+        if not self._anybody:
             return
         snapshot = self._snapshot
         lead = max(snapshot.rules.besteffort_kill_before_reservation, snapshot.security_time)
@@ -177,7 +179,7 @@ class _Dates:
             if job.start <= reservation.start < job.end and job.id != reservation.job.id
         }
         for number in self._in_the_way(reservation, staying.values()):
-            date = leaves_at(staying[number], reservation.start, lead, snapshot.besteffort_minimum_life)
+            date = leaves_at(snapshot, staying[number], reservation.start, lead)
             if date > self._now:
                 self.due.wake_at.append(date)
             else:
@@ -185,20 +187,20 @@ class _Dates:
                 self._dying.add(number)
 
     def _in_the_way(self, reservation: Reservation, staying: Collection[HoldingJob]) -> list[int]:
-        """Return the best-effort jobs among ``staying`` that must be gone on the date."""
-        if reservation.job.besteffort:
-            return []
+        """Return the jobs among ``staying`` that must be gone on the date."""
         platform, way = self._snapshot.platform, reservation.job.alternatives[0]
-        yielding, bits = (
-            Yielding(platform, self._capacities, self._blocks, staying),
-            platform.bits_of(reservation.resources),
-        )
+        yielding = Yielding(self._snapshot, self._capacities, self._blocks, staying)
+        if not yielding.anybody_for(reservation.job):
+            return []
+        bits = platform.bits_of(reservation.resources)
         levels = self._blocks.asked(way.groups, way.consumes)
         victims = set(yielding.on(bits, reservation.job, levels))
         if way.consumes:
-            firm = [(bits_consumed_from(platform, job), job.consumes) for job in staying if not job.besteffort]
+            yields = self._precedence.yields
+            stay = [job for job in staying if not yields(job, reservation.job)]
+            firm = [(bits_consumed_from(platform, job), job.consumes) for job in stay]
             lacking = self._capacities.excess(bits, way.consumes, firm)
-            victims.update(yielding.for_amounts(lacking, victims | self._dying))
+            victims.update(yielding.for_amounts(reservation.job, lacking, victims | self._dying))
         return [job.id for job in staying if job.id in victims]
 
     def _start(self, reservation: Reservation) -> None:

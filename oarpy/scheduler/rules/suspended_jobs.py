@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import groupby
 from operator import or_
 
 from msgspec import structs
@@ -19,6 +20,7 @@ from msgspec import structs
 from oarpy.scheduler.gantt.exclusive_levels import Blocks
 from oarpy.scheduler.gantt.gantt import Claim, Gantt, bits_held
 from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.resources.consumables import Capacities
 from oarpy.scheduler.rules.giving_way import Yielding, may_go
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot
@@ -56,7 +58,7 @@ def resumed(snapshot: Snapshot, wanting: Collection[int]) -> tuple[Snapshot, tup
 def going_on(snapshot: Snapshot, resumptions: Iterable[Resumption], starting: Iterable[int]) -> tuple[int, ...]:
     """Return the jobs that continue now.
 
-    A best-effort job does not if another job is ``starting`` on its resources, or continues there.
+    A job that gives way does not if another job is ``starting`` on its resources, or one on a higher level continues.
     """
     due = {resumption.job for resumption in resumptions if resumption.start == snapshot.now and not resumption.kill}
     if not due:
@@ -65,8 +67,11 @@ def going_on(snapshot: Snapshot, resumptions: Iterable[Resumption], starting: It
         Blocks.of(snapshot),
         [job for job in snapshot.holding if job.id in due],
     )
-    taken = reduce(or_, (*starting, *(_has_again(blocks, job) for job in jobs if not job.besteffort)), 0)
-    late = {job.id for job in jobs if job.besteffort and _has_again(blocks, job) & taken}
+    depth, taken, late = Precedence.of(snapshot.queues).depth, reduce(or_, starting, 0), set()
+    for level, others in groupby(sorted(jobs, key=depth), key=depth):
+        again = {job.id: _has_again(blocks, job) for job in others}
+        late |= {job for job, bits in again.items() if level and bits & taken}
+        taken = reduce(or_, again.values(), taken)
     return tuple(sorted(due - late))
 
 
@@ -124,7 +129,6 @@ def _dates(snapshot: Snapshot, begins: Iterable[float], others: Iterable[Iterabl
 
 def _victims(snapshot: Snapshot, job: HoldingJob) -> tuple[int, ...]:
     """Return the best-effort jobs on the resources that the job gave back; it has kept its amounts."""
-    able = [holder for holder in snapshot.holding if may_go(holder, snapshot.now, snapshot.besteffort_minimum_life)]
     blocks = Blocks.of(snapshot)
-    yielding = Yielding(snapshot.platform, Capacities((), snapshot.platform), blocks, able)
+    yielding = Yielding(snapshot, Capacities((), snapshot.platform), blocks, may_go(snapshot, snapshot.holding))
     return tuple(yielding.on(job.given_back, job, blocks.of_holder(job)))

@@ -23,6 +23,7 @@ from oarpy.model.setting_values import limit_of
 from oarpy.scheduler.gantt.gantt import Claim, Gantt, bits_held
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.plan import Plan
+from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.snapshot import HoldingJob, Rules, Snapshot, WaitingJob, WalltimeRequest
 from oarpy.scheduler.verdicts import Verdict
 
@@ -145,6 +146,7 @@ class _More:
     def __init__(self, snapshot: Snapshot, plan: Plan, job: HoldingJob, change: WalltimeChange) -> None:
         self._snapshot, self._made, self._job, self._change = snapshot, plan, job, change
         self._asking = job.asking()
+        self._precedence = Precedence.of(snapshot.queues)
         self._roles = roles_of(job)
         self._bits = bits_held(snapshot.platform, job)
         known = {consumable.name for consumable in snapshot.consumables}
@@ -185,8 +187,8 @@ class _More:
         return gantt
 
     def _bounds(self, other: WaitingJob | HoldingJob) -> bool:
-        """Tell whether ``other`` bounds the job: best-effort jobs give way, inner jobs take nothing from it."""
-        if other.besteffort and not self._job.besteffort:
+        """Tell whether ``other`` bounds the job: jobs below it give way, inner jobs take nothing from it."""
+        if self._precedence.yields(other, self._job):
             return False
         return roles_of(other).inside not in self._roles.containers
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from oarpy.scheduler.plan import Placement, Plan
+from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 
 
@@ -52,6 +53,6 @@ class SecondTries:
             if place.start is not None and (other := jobs.get(place.job)) is not None and self._turn(other) < turn
         ]
 
-    def _turn(self, job: WaitingJob) -> tuple[bool, float]:
+    def _turn(self, job: WaitingJob) -> tuple[int, float]:
         """Return when the planner serves a job: the least first."""
-        return job.besteffort, -self._priorities.get(job.queue, 0)
+        return Precedence.of(self._snapshot.queues).depth(job), -self._priorities.get(job.queue, 0)

@@ -30,6 +30,7 @@ from oarpy.scheduler.gantt.gantt import Claim, Gantt
 from oarpy.scheduler.gantt.search import Search
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.plan import Placement, Plan
+from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.rules.dependencies import Dependencies
@@ -196,6 +197,7 @@ class _WindowPass:
         beside: Mapping[int, Sequence[Placement]] = _NONE_BESIDE,
     ) -> None:
         self._snapshot, self._windows, self._now = snapshot, windows, snapshot.now
+        self._precedence = Precedence.of(snapshot.queues)
         self._options, self._search = CompiledRequests(snapshot, matchers), Search(snapshot.security_time)
         self._dependencies = Dependencies(snapshot)
         self._anteriors = {
@@ -222,8 +224,8 @@ class _WindowPass:
         self._last = list(beside)
         self._beside = {job: self._claims(places) for job, places in beside.items() if places}
         """The places of other jobs that some new reservations must leave alone."""
-        self._bases: dict[bool, Gantt] = {}
-        """The Gantt without the movable reservations, with the dates found, by whether it serves best-effort jobs."""
+        self._bases: dict[int, Gantt] = {}
+        """The Gantt without the movable reservations, with the dates found, by the level that it serves."""
 
     def answers(self, refused: Collection[int]) -> tuple[Snapshot, WindowAnswers]:
         """Replan, admit, and return the result."""
@@ -368,24 +370,24 @@ class _WindowPass:
         self, asking: WaitingJob | None, dates: Mapping[int, tuple[WaitingJob, Claim]] = _NONE_DATED
     ) -> NamedTimeline:
         """Return a timeline without the movable reservations, as ``asking`` sees it (None: as they see it)."""
-        besteffort = asking is not None and asking.besteffort
+        depth = 0 if asking is None else self._precedence.depth(asking)
         beside = self._beside.get(asking.id, []) if asking is not None else []
-        base = None if self._leaving or beside else self._bases.get(besteffort)
+        base = None if self._leaving or beside else self._bases.get(depth)
         if base is None:
-            base = self._base([*dates.values(), *beside], besteffort=besteffort)
+            base = self._base([*dates.values(), *beside], depth)
         if not (self._leaving or beside):
-            self._bases[besteffort] = base
+            self._bases[depth] = base
         return NamedTimeline(base, self._search, self._options)
 
-    def _base(self, dates: Sequence[tuple[WaitingJob, Claim]], *, besteffort: bool) -> Gantt:
+    def _base(self, dates: Sequence[tuple[WaitingJob, Claim]], depth: int) -> Gantt:
         jobs = [
             reservation.job for reservation in self._snapshot.reservations if reservation.job.id in self._windows.of
         ]
         waiting = {job.id: job for job in (*(job for job, _ in dates), *jobs, *self._fresh)}
         gantt, others = Gantt(replace(self._snapshot, waiting=tuple(waiting.values()))), self._others()
-        if not besteffort:
-            gantt.protect(others, self._snapshot.besteffort_minimum_life)
-        gantt.hold(other for other in others if besteffort or not other.besteffort)
+        level = self._precedence.depth
+        gantt.protect((other for other in others if level(other) > depth), self._snapshot.besteffort_minimum_life)
+        gantt.hold(other for other in others if level(other) <= depth)
         for job, claim in dates:
             gantt.enter(job, claim)
         return gantt
@@ -395,7 +397,7 @@ class _WindowPass:
         return [job for job in self._snapshot.holding if job.id not in gone]
 
     def _seen_by(self, job: WaitingJob) -> list[HoldingJob]:
-        return [other for other in self._others() if job.besteffort or not other.besteffort]
+        return [other for other in self._others() if not self._precedence.yields(other, job)]
 
     def _queue(self, *new: WindowJob[Asked]) -> list[WindowJob[Asked]]:
         jobs = [self._window_job(moving.asked, moving.window) for moving in self._movable.values()]

@@ -33,6 +33,7 @@ class QueueEntry(Struct, forbid_unknown_fields=True, rename={"order": "policy"})
     priority: Number
     order: str = "fifo"
     active: bool = True
+    gives_way_to: tuple[Word, ...] = ()
 
 
 class QuotaEntry(Struct, forbid_unknown_fields=True, rename={"level": "set"}):

@@ -23,6 +23,7 @@ from oarpy.model.typed_values import LARGEST, Misfit, check_named, shown
 from oarpy.scheduler.order.budgets import Project, Projects
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.order.usage_shares import FactorRules, KarmaRules, Priorities, Usage
+from oarpy.scheduler.precedence import depths
 from oarpy.scheduler.predictors.predicted_pass import PredictedStep
 from oarpy.scheduler.resources.bit_sets import bits_at
 from oarpy.scheduler.resources.consumables import Consumable
@@ -273,6 +274,10 @@ def _queues(entries: Sequence[QueueEntry], orders: Mapping[str, Order] | None) -
             problem = f"{shown(entry.order)} is not a policy"
             raise _wrong(_at_place("queue", place), "policy", problem, hint=f"one of {', '.join(orders)}")
     _refuse_repeated("queue", "name", (entry.name for entry in entries))
+    lower = {entry.name: entry.gives_way_to for entry in entries if entry.gives_way_to}
+    for place, entry in enumerate(entries):
+        if entry.name in lower and entry.name not in depths(lower):
+            raise _wrong(_at_place("queue", place), "gives_way_to", "it gives way to itself, through others")
     return tuple(_built(Queue, entry) for entry in entries)
 
 

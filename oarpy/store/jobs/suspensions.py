@@ -28,6 +28,25 @@ _ASK = """
     ON CONFLICT (job_id) DO NOTHING
 """
 
+# Jobs of such queues that run; best-effort jobs end. The launcher suspends those that are being launched once they run.
+_ASK_FOR_OTHERS = """
+    WITH yielding AS (
+        SELECT j.job_id, j.state FROM jobs j JOIN queues q USING (queue_name)
+        WHERE j.job_id = ANY(%s) AND q.manner = 'suspend' AND j.state IN ('toLaunch', 'Launching', 'Running')
+          AND NOT 'besteffort' = ANY(j.types)
+    ), asked AS (
+        INSERT INTO suspend_requests (job_id, requested_by) SELECT job_id, 'metascheduler' FROM yielding
+        WHERE state <> 'toLaunch'
+        ON CONFLICT (job_id) DO NOTHING
+        RETURNING job_id
+    ), logged AS (
+        INSERT INTO event_logs (type, job_id, description)
+        SELECT 'GIVES_WAY', job_id, 'it is suspended until a job that it gives way to needs its resources no more'
+        FROM asked
+    )
+    SELECT job_id FROM yielding
+"""
+
 _PAUSES = """
     WITH paused AS (
         SELECT job_id FROM suspend_requests
@@ -52,11 +71,15 @@ _SUSPEND = """
     WITH stopped AS (
         UPDATE jobs SET state = 'Suspended' WHERE job_id = ANY(%(jobs)s) AND state = 'Running' RETURNING job_id
     ), asked AS (
-        DELETE FROM suspend_requests WHERE job_id = ANY(%(jobs)s)
+        DELETE FROM suspend_requests WHERE job_id = ANY(%(jobs)s) RETURNING job_id, requested_by
+    ), logged AS (
+        INSERT INTO event_logs (type, job_id, description)
+        SELECT 'JOB_SUSPENDED', job_id, 'its processes are stopped on all its nodes' FROM stopped
     )
-    INSERT INTO event_logs (type, job_id, description)
-    SELECT 'JOB_SUSPENDED', job_id, 'its processes are stopped on all its nodes' FROM stopped
+    SELECT job_id FROM stopped JOIN asked USING (job_id) WHERE requested_by = 'metascheduler'
 """
+# Who gave way goes on as soon as its resources are free again.
+_WANT_BACK = "UPDATE jobs SET state = 'Resuming' WHERE job_id = ANY(%s) AND state = 'Suspended'"
 # After the move: only while a job is Suspended may others have its resources.
 _FREE = """
     UPDATE assigned_resources a SET suspended = true, during = held_until(a.during, statement_timestamp())
@@ -103,6 +126,11 @@ def ask(connection: Connection, jobs: Sequence[int], by: str) -> None:
         connection.execute(_ASK, [by, list(jobs)])
 
 
+def ask_for_others(connection: Connection, jobs: Sequence[int]) -> set[int]:
+    """Ask for those of ``jobs`` to be suspended that give way so; return them."""
+    return {row[0] for row in connection.execute(_ASK_FOR_OTHERS, [list(jobs)])}
+
+
 def pauses(connection: Connection, types: Sequence[str]) -> list[PauseRow]:
     """Return the jobs that are suspended, or were asked to be, whatever became of them.
 
@@ -123,8 +151,10 @@ def forget(connection: Connection) -> None:
 def suspend(connection: Connection, jobs: Sequence[int], types: Sequence[str]) -> None:
     """Record that jobs are stopped on all their nodes, and let others have their resources of these types."""
     if jobs:
-        connection.execute(_SUSPEND, {"jobs": list(jobs)})
+        gave_way = [row[0] for row in connection.execute(_SUSPEND, {"jobs": list(jobs)})]
         connection.execute(_FREE, {"jobs": list(jobs), "types": list(types)})
+        if gave_way:
+            connection.execute(_WANT_BACK, [gave_way])
 
 
 @set_wise

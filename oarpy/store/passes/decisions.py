@@ -13,6 +13,7 @@ from oarpy.model.reasons import Reason, local_instant, reason_json, sentence
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent
 from oarpy.store.events import log as log_events
+from oarpy.store.jobs import suspensions
 from oarpy.store.jobs.kill_requests import GAVE_WAY, ask_once
 from oarpy.store.refusals import refusals_of, set_wise, set_wise_of_all
 
@@ -286,9 +287,11 @@ def refuse(
 
 @set_wise
 def kill(connection: Connection, jobs: Sequence[int]) -> None:
-    """Flag best-effort jobs to be cancelled; the canceller does it."""
-    to_kill = ask_once(connection, [(job, GAVE_WAY) for job in jobs], "metascheduler")
-    text = "its resources are needed by a job that is not best-effort"
+    """Flag jobs that give way to be cancelled, which the canceller does, or suspended, which the launcher does."""
+    suspended = suspensions.ask_for_others(connection, jobs) if jobs else set()
+    ends = [(job, GAVE_WAY) for job in jobs if job not in suspended]
+    to_kill = ask_once(connection, ends, "metascheduler")
+    text = "its resources are needed by a job that it gives way to"
     log(connection, [(job, GAVE_WAY, text) for job in to_kill])
 
 

@@ -70,7 +70,9 @@ _FINGERPRINT = """
 """
 
 # By name: if queues have equal priority, the policy of the first orders the jobs of all.
-_QUEUES = "SELECT queue_name, priority, policy, active FROM queues ORDER BY priority DESC, queue_name"
+_QUEUES = """
+    SELECT queue_name, priority, policy, active, gives_way_to FROM queues ORDER BY priority DESC, queue_name
+"""
 
 
 # Jobs that wait, in order of submission; the partial index holds live jobs alone. Every UPDATE changes a row's xmin.
@@ -108,7 +110,7 @@ _HOLDING = """
                AS walltime,
            coalesce(array_agg(a.resource_id) FILTER (WHERE NOT a.suspended), '{}') AS resources,
            -- who is to die is asked for a checkpoint that has a date already, or for none
-           CASE WHEN max(k.job_id) IS NULL THEN extract(epoch FROM j.checkpoint) ELSE 0 END::float8 AS checkpoint,
+           CASE WHEN max(k.job_id) IS NULL THEN extract(epoch FROM time_to_leave(j)) ELSE 0 END::float8 AS checkpoint,
            coalesce(array_agg(a.resource_id) FILTER (WHERE a.suspended), '{}') AS suspended,
            j.state = 'Resuming' AS resuming, CASE WHEN j.throttle IS NULL THEN 0 ELSE j.array_id END AS array,
            extract(epoch FROM max(k.not_before))::float8 AS dies_at,
@@ -218,12 +220,16 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A queue: higher ``priority`` first; no job starts from a queue that is not ``active``."""
+    """A queue: higher ``priority`` first; no job starts from a queue that is not ``active``.
+
+    Its jobs give way to those of ``gives_way_to``.
+    """
 
     name: str
     priority: int
     policy: str
     active: bool
+    gives_way_to: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +328,10 @@ def matching_when_back(
 
 def queues(connection: Connection) -> list[QueueRow]:
     """Return every queue, highest priority first, queues of equal priority by name."""
-    return [QueueRow(*row) for row in connection.execute(_QUEUES).fetchall()]
+    return [
+        QueueRow(name, priority, policy, active, tuple(others))
+        for name, priority, policy, active, others in connection.execute(_QUEUES)
+    ]
 
 
 def waiting_versions(connection: Connection, without: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:

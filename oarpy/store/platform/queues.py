@@ -4,22 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from oarpy.store.database import Connection
+
+Manner = Literal["end", "requeue", "suspend"]
+"""How jobs give way: they end, are submitted again, or are suspended until their resources are free again."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivingWay:
+    """To which queues the jobs of a queue give way, and how."""
+
+    others: tuple[str, ...] = ()
+    manner: Manner = "end"
+    grace: int = 0
+    signal: int = 15
 
 
 @dataclass(frozen=True, slots=True)
 class QueueDescription:
-    """A queue; the highest ``priority`` is served first, jobs of a queue that is not ``active`` wait."""
+    """A queue; the highest ``priority`` is served first, jobs of a queue that is not ``active`` wait.
+
+    Its jobs give way to those of ``gives_way_to`` in a ``manner``, ``grace`` seconds after ``grace_signal``.
+    """
 
     name: str
     priority: int
     policy: str
     active: bool
     message: str = ""
+    gives_way_to: tuple[str, ...] = ()
+    manner: Manner = "end"
+    grace: int = 0
+    grace_signal: int = 15
 
 
-_QUEUES = "SELECT queue_name, priority, policy, active, message FROM queues ORDER BY priority DESC, queue_name"
+_QUEUES = """
+    SELECT queue_name, priority, policy, active, message, gives_way_to, manner, grace, grace_signal
+    FROM queues ORDER BY priority DESC, queue_name
+"""
+_GIVE_WAY = """
+    UPDATE queues SET gives_way_to = %s, manner = %s, grace = %s, grace_signal = %s WHERE queue_name = %s
+"""
 _ADD = "INSERT INTO queues (queue_name, priority, policy) VALUES (%s, %s, %s)"
 _CHANGE = "UPDATE queues SET priority = %s, policy = %s WHERE queue_name = %s"
 _ACTIVATE = "UPDATE queues SET active = %s WHERE queue_name = ANY(%s)"
@@ -29,7 +56,10 @@ _USER = "SELECT job_id FROM jobs WHERE queue_name = %s LIMIT 1"
 
 def queues(connection: Connection) -> tuple[QueueDescription, ...]:
     """Return every queue, highest priority first."""
-    return tuple(QueueDescription(*row) for row in connection.execute(_QUEUES).fetchall())
+    return tuple(
+        QueueDescription(name, priority, policy, active, message, tuple(others), manner, grace, number)
+        for name, priority, policy, active, message, others, manner, grace, number in connection.execute(_QUEUES)
+    )
 
 
 _BEGINNING = "policy '"
@@ -64,6 +94,11 @@ def add(connection: Connection, queue: QueueDescription) -> None:
 def change(connection: Connection, queue: QueueDescription) -> None:
     """Give a queue another priority and policy."""
     connection.execute(_CHANGE, (queue.priority, queue.policy, queue.name))
+
+
+def give_way(connection: Connection, name: str, giving: GivingWay) -> None:
+    """Have the jobs of a queue give way to others."""
+    connection.execute(_GIVE_WAY, (list(giving.others), giving.manner, giving.grace, giving.signal, name))
 
 
 def activate(connection: Connection, names: Sequence[str], active: bool) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB, TIME, ExcludeConstraint
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TIME, ExcludeConstraint
 
 from oarpy.store.schema.columns import AUTHOR, CLOCK, INSTANT, NOW, column, rule, table
 
@@ -27,6 +27,30 @@ queues = table(
     column("policy", Text, "order of the jobs inside the queue", default="fifo", check="policy <> ''"),
     column("active", Boolean, "whether jobs of the queue are started", default=True),
     column("message", Text, "what users are told about the queue", default=""),
+    column(
+        "gives_way_to",
+        ARRAY(Text),
+        "queues whose jobs may take the resources of its jobs, as jobs of higher levels may",
+        default="{}",
+        check="NOT queue_name = ANY (gives_way_to)",
+    ),
+    column(
+        "manner",
+        Text,
+        "how its jobs give way: end; requeue, submitted again; suspend, until their resources are free again",
+        default="end",
+        check="manner IN ('end', 'requeue', 'suspend')",
+    ),
+    column(
+        "grace",
+        Integer,
+        "seconds that its jobs have between the signal and their end",
+        default=0,
+        check="grace BETWEEN 0 AND 86400",
+    ),
+    column(
+        "grace_signal", SmallInteger, "signal that they get then", default=15, check="grace_signal BETWEEN 1 AND 64"
+    ),
 )
 
 admission_rules = table(

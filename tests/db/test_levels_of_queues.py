@@ -1,0 +1,126 @@
+"""Jobs of queues that give way: they end, are submitted again, or are suspended, after a grace with a signal."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.harness.oarsub_cluster import Connection
+from tests.harness.sample_cluster import Shell
+from tests.harness.small_cluster import SmallCluster
+
+pytestmark = pytest.mark.db
+
+
+@pytest.fixture
+def cluster(connection: Connection) -> SmallCluster:
+    """Two nodes; guests give way to default, and spare to guests."""
+    made = SmallCluster(connection)
+    made.add_nodes("n1", "n2")
+    made.sql("INSERT INTO queues (queue_name, priority, gives_way_to) VALUES ('guests', 5, '{default}')")
+    made.sql("INSERT INTO queues (queue_name, priority, gives_way_to) VALUES ('spare', 9, '{guests}')")
+    return made
+
+
+def manner(cluster: SmallCluster, queue: str, manner: str, grace: int = 0, signal: int = 15) -> None:
+    statement = "UPDATE queues SET manner = %s, grace = %s, grace_signal = %s WHERE queue_name = %s"
+    cluster.sql(statement, manner, grace, signal, queue)
+
+
+def test_a_lower_level_goes_for_a_higher_and_never_for_its_own(cluster: SmallCluster) -> None:
+    guest, spare = cluster.submit("/nodes=1", queue="guests"), cluster.submit("/nodes=1", queue="spare")
+    cluster.settle()
+    other, higher = cluster.submit("/nodes=2", queue="spare"), cluster.submit("/nodes=1")
+    cluster.plan()
+    assert cluster.verdict(higher) == (
+        "resources_busy",
+        f"jobs on lower levels are cancelled to make room: {spare}",
+    )
+    cluster.settle()
+    assert cluster.states([guest, spare, other, higher]) == ["Running", "Error", "Waiting", "Running"]
+    assert cluster.events(spare)[0] == "BESTEFFORT_KILL"
+
+
+def test_a_job_that_gave_way_is_submitted_again(cluster: SmallCluster) -> None:
+    manner(cluster, "guests", "requeue")
+    guest = cluster.submit("/nodes=2", queue="guests")
+    cluster.settle()
+    higher = cluster.submit("/nodes=1")
+    cluster.settle()
+    assert cluster.states([guest, higher]) == ["Error", "Running"]
+    ((copy,),) = cluster.sql("SELECT job_id FROM jobs WHERE resubmit_of = %s", guest)
+    assert cluster.state(copy) == "Waiting"
+    cluster.end(higher)
+    cluster.settle()
+    assert cluster.state(copy) == "Running"
+
+
+def test_a_job_that_was_deleted_by_its_user_is_not(cluster: SmallCluster) -> None:
+    manner(cluster, "guests", "requeue")
+    guest = cluster.submit("/nodes=2", queue="guests")
+    cluster.settle()
+    cluster.delete(guest)
+    cluster.settle()
+    assert cluster.sql("SELECT count(*) FROM jobs WHERE resubmit_of = %s", guest) == [(0,)]
+
+
+def test_a_job_is_suspended_and_goes_on_when_its_resources_are_free(cluster: SmallCluster) -> None:
+    manner(cluster, "guests", "suspend")
+    guest = cluster.submit("/nodes=2,walltime=1:0:0", queue="guests")
+    cluster.settle()
+    first, second = cluster.submit("/nodes=2,walltime=0:10:0"), cluster.submit("/nodes=2,walltime=0:10:0")
+    cluster.settle()
+    assert cluster.states([guest, first, second]) == ["Resuming", "Running", "Waiting"]
+    cluster.end(first)
+    cluster.settle()
+    assert cluster.states([guest, first, second]) == ["Resuming", "Terminated", "Running"], "higher levels come first"
+    cluster.end(second)
+    cluster.settle()
+    assert cluster.states([guest, second]) == ["Running", "Terminated"]
+    assert cluster.events(guest) == ["GIVES_WAY", "JOB_SUSPENDED", "JOB_RESUMED"]
+    assert cluster.sql("SELECT count(*) FROM kill_requests") == [(0,)]
+
+
+def test_a_job_has_its_grace_after_the_signal(cluster: SmallCluster) -> None:
+    manner(cluster, "guests", "end", 60, 10)
+    guest = cluster.submit("/nodes=2", queue="guests")
+    cluster.settle()
+    higher = cluster.submit("/nodes=1")
+    cluster.plan()
+    reason = cluster.verdict(higher)[1]
+    assert reason.startswith(f"jobs on lower levels are cancelled to make room: {guest}; their checkpoints take until")
+    cluster.settle()
+    assert cluster.states([guest, higher]) == ["Running", "Waiting"]
+    assert cluster.events(guest) == ["BESTEFFORT_KILL", "CHECKPOINT", "SIGNAL_10"]
+    cluster.offset += 61
+    cluster.settle()
+    assert cluster.states([guest, higher]) == ["Error", "Running"]
+
+
+def test_commands_say_who_gives_way(connection: Connection, shell: Shell) -> None:
+    shell("oarqueue", "--add", "guests,5,fifo")
+    shell("oarqueue", "--add", "spare,9,fifo")
+    assert shell("oarqueue", "--gives-way", "guests,default,requeue,60,USR1").status == 0
+    assert shell("oarqueue", "--gives-way", "spare,guests").status == 0
+    listed = shell("oarqueue").out
+    assert "# guests gives way to default: requeue, 60 s after signal 10\n" in listed
+    described = json.loads(shell("oarqueue", "-J").out)
+    assert described["spare"]["gives_way_to"] == ["guests"]
+    assert described["default"]["gives_way_to"] == []
+    before = connection.execute("SELECT * FROM queues ORDER BY 1").fetchall()
+    for wrong, what in (
+        ("default,spare", "queue 'default' would give way to itself, through others"),
+        ("guests,nowhere", "there is no queue 'nowhere'"),
+        ("guests,besteffort", "best-effort jobs give way to all others, and nobody to them"),
+        ("guests,default,kill", "'kill' is no manner of giving way"),
+        ("guests,default,end,-1", "'-1' is no grace"),
+        ("guests,default,end,1,NONE", "'NONE' is not a signal"),
+        ("guests", "'guests' does not say who gives way"),
+    ):
+        refused = shell("oarqueue", "--gives-way", wrong)
+        assert refused.status != 0
+        assert what in refused.err, (wrong, refused.err)
+    assert connection.execute("SELECT * FROM queues ORDER BY 1").fetchall() == before
+    assert shell("oarqueue", "--gives-way", "guests,-").status == 0
+    assert json.loads(shell("oarqueue", "-J").out)["guests"]["gives_way_to"] == []
