@@ -21,6 +21,9 @@ _THERE = """
     FROM door_parts p JOIN jobs j ON j.array_id = p.job_id AND 'bag' = ANY(j.types)
     WHERE p.kind = 'bag' AND p.state = 'Committed' AND NOT EXISTS (SELECT FROM jobs r WHERE r.resubmit_of = j.job_id)
 """
+_ELSEWHERE = """
+    SELECT count(DISTINCT (job, task)) FROM grid_bag_tasks WHERE state = 'Gone' AND message LIKE '% is lost'
+"""
 _MOST = 5
 """Cases that are shown of one kind."""
 
@@ -31,6 +34,8 @@ class BagBooks:
 
     bags: Counter[str] = field(default_factory=Counter)
     tasks: Counter[str] = field(default_factory=Counter)
+    elsewhere: int = 0
+    """Tasks that were given to another cluster because theirs was lost."""
     wrong: list[str] = field(default_factory=list)
 
 
@@ -46,6 +51,7 @@ def books_of_bags(grid: LocalGrid) -> BagBooks:
     for bag in grid.sql(_BAGS):
         _check_bag(found, ran, states, *bag)
     _check_clusters(grid, found, copies)
+    ((found.elsewhere,),) = grid.sql(_ELSEWHERE)
     return found
 
 

@@ -9,7 +9,8 @@ run it: it makes users. A smaller round is a test.
 end early all the time, so there is room to move to.
 
 ``--bags`` strikes at each step of bags of tasks over clusters, and at the ways: calls and answers are lost, late, and
-made twice. Clusters are lost soon, so some tasks go elsewhere, and those that may run once are told lost.
+made twice. Clusters are silent until they are lost, so some tasks go elsewhere, and those that may run once are told
+lost.
 """
 
 from __future__ import annotations
@@ -238,7 +239,8 @@ class GridCampaign:
                 f"jobs: {_counts(over.ended)}; moves: {_counts(dict(moved))}; {over.replayed}",
                 f"{len(over.spreads)} jobs began all their components, {longest};"
                 f" {over.alone} began in part, alone for {self.watch.longest_alone:.1f} s at most",
-                f"bags: {_counts(self.books.bags) or 'none'}; tasks: {_counts(self.books.tasks) or 'none'}",
+                f"bags: {_counts(self.books.bags) or 'none'}; tasks: {_counts(self.books.tasks) or 'none'};"
+                f" {self.books.elsewhere} tasks went elsewhere",
                 f"programs over clusters were moved: {_counts(over.shifts) or 'none was'}",
                 f"why jobs were missed: {_counts(over.missed) or 'none was'}",
                 f"{self.watch.samples} samples of all clusters;"

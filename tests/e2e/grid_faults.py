@@ -15,11 +15,13 @@ import psycopg
 
 from oarpy.grid.local.local_grid import LocalGrid
 from oarpy.local_cluster.sandbox import Sandbox
+from oarpy.model.errors import OarpyError
 from oarpy.postgres import embedded_server
 from research.benchmarks.server_processes import all_pids, arguments_of, children_of, environment_of, server_processes
 
 CLUSTER_KINDS = ("door session", "gateway", "metascheduler", "launcher", "canceller", "cluster's supervisor")
 SESSIONS, DATABASE, SUSPENDED, ENDED = "database sessions", "database", "network suspended", "network ended"
+SILENT = "cluster silent until it is lost"
 KINDS = (
     *("mapper", "claimer", "watcher", "door session", "metascheduler", "launcher", SUSPENDED, SESSIONS),
     *("mover", "canceller", "gateway", ENDED, "gateway worker", "automaton"),
@@ -30,11 +32,13 @@ STEPS = ("Preparing", "Held", "Committing", "Aborting", "Beginning")
 """States of a transaction, and the instant at which the parts of a claim begin."""
 METAJOB_STEPS = ("Placing", "Modifying", "Gathering")
 """What is done for programs over clusters: parts are reserved, amended, and begin when all are ready."""
-BAG_STEPS = ("Awarding", "Confirming", "Coordinating")
-"""What is done for bags over clusters: parts are asked for, confirmed, and told when all is done."""
+BAG_STEPS = ("Offering", "Awarding", "Confirming", "Coordinating")
+"""What is done for bags over clusters: offers and parts are asked for, confirmed, and told when all is done."""
 _WAYS = ("door session", SUSPENDED, ENDED, SESSIONS)
 """Faults by which calls and answers are lost, are late, or come twice."""
 SIDES = ("broker", "cluster")
+BAG_SIDES = (*SIDES, "way")
+"""At each step of a bag, calls and answers are lost or late as well; a call whose answer is lost is made again."""
 RARE = ("supervisor", "cluster's supervisor", DATABASE)
 """Faults after which a whole server has to start again: each comes once while the others come four times."""
 
@@ -55,6 +59,15 @@ _BAG_PARTS_OF = """
     SELECT t.module, array(SELECT cluster FROM grid_parts p WHERE p.transaction = t.id) FROM grid_transactions t
     JOIN grid_jobs j ON j.id = t.job WHERE j.kind = 'bag' AND t.kind = 'reserve'
 """
+_OFFERING = """
+    SELECT 'claimer', array(SELECT name FROM grid_clusters WHERE 'offer' = ANY(abilities)) FROM grid_jobs j
+    WHERE kind = 'bag' AND state = 'Submitted'
+      AND NOT EXISTS (SELECT FROM grid_transactions t WHERE t.job = j.id AND t.state <> 'Done') LIMIT 1
+"""
+_BUSY = """
+    SELECT p.cluster FROM grid_bag_tasks t JOIN grid_parts p ON p.name = t.part
+    WHERE t.state = 'Live' AND p.state = 'Running' GROUP BY 1 HAVING count(*) >= 5
+"""
 _COORDINATING = """
     SELECT 'claimer', array_agg(DISTINCT p.cluster) FROM grid_bags b JOIN grid_bag_parts w USING (job)
     JOIN grid_parts p ON p.name = w.part
@@ -62,6 +75,7 @@ _COORDINATING = """
     HAVING count(*) > 0
 """
 _MOMENTS = {
+    "Offering": _OFFERING,
     "Awarding": f"{_BAG_PARTS_OF} AND t.state = 'Preparing' LIMIT 1",
     "Confirming": f"{_BAG_PARTS_OF} AND t.state = 'Committing' LIMIT 1",
     "Coordinating": _COORDINATING,
@@ -78,6 +92,8 @@ _END_SESSIONS = """
 _STEP_TIME = 6.0
 _METAJOB_STEP_TIME = 12.0
 _SHORTEST_CUT, _LONGEST_CUT = 1.0, 8.0
+_SILENCE = 40.0
+"""Seconds for which a silent cluster is cut off: longer than the broker of a campaign of bags waits for it."""
 _HANGING = 25.0
 """Seconds for which a launcher does nothing: longer than the broker waits for a part that does not begin."""
 
@@ -94,10 +110,14 @@ def planned_for_metajobs(chance: random.Random, count: int) -> list[Fault]:
 
 
 def planned_for_bags(chance: random.Random, count: int) -> list[Fault]:
-    """Return so many faults in random order: every third one is of the ways, the others are at steps of bags."""
-    steps: list[Fault] = [(step, side) for side in SIDES for step in BAG_STEPS]
-    made: list[Fault] = [_WAYS[place % len(_WAYS)] for place in range(count // 3)]
-    made += [steps[place % len(steps)] for place in range(count - count // 3)]
+    """Return so many faults in random order: a third are of the ways, the others are at steps of bags.
+
+    At least one lets a cluster be silent until it is lost.
+    """
+    steps: list[Fault] = [(step, side) for side in BAG_SIDES for step in BAG_STEPS]
+    made: list[Fault] = [SILENT] * (1 + count // 30)
+    made += [_WAYS[place % len(_WAYS)] for place in range(count // 3 - len(made))]
+    made += [steps[place % len(steps)] for place in range(count - len(made))]
     chance.shuffle(made)
     return made
 
@@ -160,8 +180,10 @@ class GridFaults:
             return self._stop_database(self._chance.choice(self._everybody()))
         if kind == SUSPENDED:
             return self._suspend(name)
+        if kind == SILENT:
+            return self._silence()
         if kind == ENDED:
-            return all([_kill(pid) for pid in self._ways(name)] or [False])
+            return self._end_ways(name)
         if kind == "cluster's supervisor":
             return _kill_supervisor(cluster)
         if kind == "supervisor":
@@ -189,6 +211,8 @@ class GridFaults:
         if not clusters:
             return False
         name = self._chance.choice(list(clusters))
+        if side == "way":
+            return self._chance.choice((self._suspend, self._end_ways))(name)
         cluster = self._grid.clusters[name]
         kinds = ["door session", "door session", "metascheduler", "canceller", "gateway"]
         if step in ("Beginning", "Gathering"):
@@ -220,12 +244,23 @@ class GridFaults:
         named = [pid for pid in all_pids() if "oargriddoor" in " ".join(arguments_of(pid))]
         return [pid for pid in named if mark in environment_of(pid).split(b"\0")]
 
-    def _suspend(self, name: str) -> bool:
+    def _end_ways(self, name: str) -> bool:
+        return all([_kill(pid) for pid in self._ways(name)] or [False])
+
+    def _silence(self) -> bool:
+        """Cut a cluster off that has tasks of bags, until the broker has given them up there."""
+        with suppress(psycopg.Error, OarpyError):
+            busy = [name for (name,) in self._grid.sql(_BUSY)]
+            return bool(busy) and self._suspend(self._chance.choice(busy), _SILENCE)
+        return False
+
+    def _suspend(self, name: str, seconds: float | None = None) -> bool:
         """Cut a cluster off for some seconds: nothing goes over its connections, nor over new ones."""
         if name in self.cut_off or not self._ways(name):
             return False
         self.cut_off.add(name)
-        cut = threading.Thread(target=self._cut, args=(name, self._chance.uniform(_SHORTEST_CUT, _LONGEST_CUT)))
+        span = self._chance.uniform(_SHORTEST_CUT, _LONGEST_CUT) if seconds is None else seconds
+        cut = threading.Thread(target=self._cut, args=(name, span))
         cut.start()
         self._cuts.append(cut)
         return True
