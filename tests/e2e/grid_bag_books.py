@@ -22,7 +22,7 @@ _THERE = """
     WHERE p.kind = 'bag' AND p.state = 'Committed' AND NOT EXISTS (SELECT FROM jobs r WHERE r.resubmit_of = j.job_id)
 """
 _ELSEWHERE = """
-    SELECT count(DISTINCT (job, task)) FROM grid_bag_tasks WHERE state = 'Gone' AND message LIKE '% is lost'
+    SELECT count(DISTINCT (job, task)) FROM grid_bag_tasks WHERE state = 'Gone' AND right(message, 8) = ' is lost'
 """
 _MOST = 5
 """Cases that are shown of one kind."""
