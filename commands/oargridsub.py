@@ -102,6 +102,10 @@ def oargridsub(
         typer.Option("--policy", metavar="NAME", help="How a bag is shared out: plb, dplb, dplbv2, nolb or slots."),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a bag that cannot be done by --until.")] = False,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", metavar="SCRIPT", help="It prints the seconds of a task of a bag, on each cluster."),
+    ] = None,
     start: Annotated[
         str | None, typer.Option("-s", "--start", metavar="DATE", help="When parts on named clusters begin; now.")
     ] = None,
@@ -167,6 +171,7 @@ def oargridsub(
         bag=bag,
         policy=policy,
         strict=strict,
+        profile=profile,
         queue=queue,
         types=tuple(types or ()),
         directory=directory,

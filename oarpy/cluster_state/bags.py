@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from math import inf
 
 from oarpy.cluster_state.mapped_jobs import node_types
@@ -77,11 +77,7 @@ class Bags(StatePart):
 
     def _profile(self, row: LiveBagRow, platform: Platform) -> Profile | None:
         """Return how long tasks take on the resources of each type of nodes, None if no type has a profile."""
-        seconds = row.profile
-        if not seconds:
-            return None
-        kinds = node_types(platform, self._node_type)
-        return Profile([(kind.bits, seconds[str(kind.value)]) for kind in kinds if str(kind.value) in seconds])
+        return profile_of(platform, self._node_type, row.profile) if row.profile else None
 
     def write(self, connection: Connection, decided: Decisions, snapshot: Snapshot, gone: Collection[int]) -> None:
         """Write new promises and changes of promises; end bags that have no task left."""
@@ -133,6 +129,12 @@ class Bags(StatePart):
     def _thorough_again(self) -> float:
         """Return from when on all tasks may be placed anew (epoch seconds)."""
         return self._thorough_at + sum(len(row.tasks) for row in self._rows) / _TASKS_A_SECOND
+
+
+def profile_of(platform: Platform, node_type: str, seconds: Mapping[str, float]) -> Profile:
+    """Return how long tasks take on the resources of each type of nodes, by the ``seconds`` on nodes of a type."""
+    kinds = node_types(platform, node_type)
+    return Profile([(kind.bits, seconds[str(kind.value)]) for kind in kinds if str(kind.value) in seconds])
 
 
 def _change_of_waiting(row: LiveBagRow, answers: BagAnswers) -> BagChange | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from oarpy.model.node_types import ONE_TYPE
 from oarpy.store.grid import part_events
 from oarpy.wire.messages import Start
 from tests.harness.brokers_door import BrokersDoor, brokers_door, small_cluster
@@ -267,3 +268,44 @@ def test_the_last_word_on_completions_counts(door: BrokersDoor) -> None:
     )
     assert (found, version) == (end + 3 * 3600, 2)
     assert door.ask("tell_completions", bags=[]) is None
+
+
+def profile(door: BrokersDoor, name: str, **more: Any) -> Any:
+    """Have a profile taken of tasks of nine minutes."""
+    asked = {"request": door.request(1, 540), "script": "/home/ann/seconds", "limit": 300, **more}
+    return door.ask("take_profile", key=f"key-{name}", profile=name, **asked)
+
+
+def test_a_profile_is_taken_by_jobs_of_the_user_and_tells_when_tasks_are_expected(door: BrokersDoor) -> None:
+    assert door.ask("describe")["abilities"]["profile"] is True
+    assert profile(door, "p1") is None
+    assert profile(door, "p1") is None, "a call that comes again is the same"
+    ((job, user, name, types),) = door.cluster.sql("SELECT job_id, user_name, job_name, types FROM jobs")
+    assert (user, name) == ("nobody", "profile")
+    assert [word.partition("=")[0] for word in types] == ["expire"]
+    ((kind, why),) = [(one["name"], one["reason"]) for one in door.ask("profiled", profile="p1")]
+    assert why == f"job {job} takes their profile"
+    door.cluster.sql("UPDATE bag_profiles SET seconds = 60 WHERE job_id = %s", job)
+    (told,) = door.ask("profiled", profile="p1")
+    assert told == {"name": kind, "seconds": 60.0, "reason": "", "measuring": True}
+    assert door.ask("profiled", profile="p2") == []
+    door.cluster.sql("UPDATE jobs SET state = 'Error', ended_at = now() WHERE job_id = %s", job)
+    now = time.time()
+    by_walltime, by_profile = offers(door), offers(door, profile={kind: 60})
+    assert minutes(by_walltime, now) == [(4, 11), (8, 21)]
+    expected = [(one["tasks"], round((one["expected"] - now) / 60)) for one in by_profile["offers"]]
+    assert expected == [(4, 2), (8, 3)]
+    assert [one["end"] for one in by_profile["offers"]] == [one["end"] for one in by_walltime["offers"]]
+
+
+def test_a_part_with_a_profile_is_promised_by_walltimes_and_expected_by_the_profile(door: BrokersDoor) -> None:
+    offer = offers(door, profile={ONE_TYPE: 60})["offers"][-1]
+    taken = {"offer": offer["name"], "profile": {ONE_TYPE: 60}}
+    prepared = door.prepare("t1", bag(door, "p1", list(range(1, 9)), offer["end"], **taken))
+    assert prepared["end"] == offer["end"]
+    assert door.ask("commit", transaction="t1") is None
+    door.cluster.settle()
+    ((promise, expected),) = door.cluster.sql("SELECT promise, expected FROM bags")
+    assert promise - expected > timedelta(minutes=15)
+    (told,) = [one for one in door.ask("events", after=0) if one["kind"] == "completion"]
+    assert told["completion"] == expected.timestamp()

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from oarpy.grid.broker.replay import differing
+from oarpy.grid.calls.parts import ProfiledType
 from oarpy.grid.calls.table import Offers
 from oarpy.grid.clusters.virtual.cluster import OrderedFault, SimulatedCluster
 from oarpy.model.states import GridJobState, GridPartState
@@ -100,6 +101,48 @@ def test_a_deadline_is_met_missed_or_refused(rounds: ClaimRounds) -> None:
     assert row(rounds, jobs[1]).meets is False
     assert rounds.job(jobs[2]).state is GridJobState.ERROR
     assert "after its deadline" in rounds.job(jobs[2]).message
+
+
+def test_tasks_are_shared_out_by_what_clusters_measure_and_promised_by_walltimes(rounds: ClaimRounds) -> None:
+    rounds.clusters["north"].profiles = (ProfiledType("fast", 10.0),)
+    rounds.clusters["south"].profiles = (ProfiledType("slow", reason="job 7 prints nothing"),)
+    job = rounds.bag(32, profile="/home/alice/seconds.sh")
+    rounds.until(2)
+    assert shares(rounds, job) == {"north": 32}, "south would take a walltime for its first task"
+    assert promise(rounds, job) == HOLDS + 4 * 100
+    found = row(rounds, job)
+    assert found.seconds == {"north": {"fast": 10.0}, "south": {}}
+    assert found.missing == ["tasks count with their walltime on nodes of type slow of south: job 7 prints nothing"]
+    assert "(expected by " in found.told["north"]
+    assert "(expected by " not in found.told["south"]
+    assert all(one is None for one in differing(decisions.every(rounds.connection)))
+    met = rounds.bag(16, deadline=rounds.began + 2000, profile="/home/alice/seconds.sh")
+    rounds.until(4)
+    assert promise(rounds, met) == 2000
+
+
+def test_a_profile_that_is_late_is_not_waited_for(rounds: ClaimRounds) -> None:
+    rounds.clusters["north"].profiles = (ProfiledType("1", reason="job 7 takes their profile", measuring=True),)
+    rounds.clusters["south"].profiles = (ProfiledType("1", 10.0),)
+    job = rounds.bag(8, profile="/home/alice/seconds.sh")
+    rounds.until(1790)
+    assert (rounds.job(job).state, rounds.job(job).message) == ("Submitted", "its profile is taken on north")
+    rounds.until(1810)
+    assert row(rounds, job).promise is not None
+    assert row(rounds, job).missing == [
+        "tasks count with their walltime on nodes of type 1 of north: job 7 takes their profile"
+    ]
+
+
+@pytest.mark.parametrize("call", ["take_profile", "profiled"])
+def test_a_cluster_that_says_nothing_of_a_profile_counts_with_walltimes(rounds: ClaimRounds, call: str) -> None:
+    for one in rounds.clusters.values():
+        one.profiles = (ProfiledType("1", 10.0),)
+    rounds.clusters["south"].faults.refuse(call, "never")
+    job = rounds.bag(8, profile="/home/alice/seconds.sh")
+    rounds.until(2)
+    assert row(rounds, job).missing == ["tasks count with their walltime on south: cluster 'south' refuses: never"]
+    assert row(rounds, job).promise is not None
 
 
 def test_what_is_worse_than_offered_is_composed_anew_and_late_at_last(rounds: ClaimRounds) -> None:

@@ -221,7 +221,7 @@ def measured_first(
     ``check`` raises for a job that may not be stored.
     """
     new, jobs = mapping.unmeasured(session.connection, session.configuration)
-    for job, kind in _measuring(session, new, check):
+    for job, kind in store_measuring(session, new, check):
         rates.measure(session.connection, job, mapping.key, mapping.submission.sizes, kind)
         jobs.append(job)
     return jobs
@@ -232,10 +232,12 @@ def _profiling(session: Session, accepted: Admitted) -> list[tuple[int, str]]:
     if not accepted.submission.profile:
         return []
     settings = session.configuration.scheduler
-    return _measuring(session, profiling_jobs(session.connection, settings, accepted.submission, accepted.requested))
+    return store_measuring(
+        session, profiling_jobs(session.connection, settings, accepted.submission, accepted.requested)
+    )
 
 
-def _measuring(
+def store_measuring(
     session: Session, new: Sequence[Measuring], check: Callable[[Submission], None] = lambda _: None
 ) -> list[tuple[int, str]]:
     """Store jobs that measure, which go through the rules as any job does; return each with its type of nodes."""

@@ -14,6 +14,7 @@ from math import inf
 from oarpy.grid.broker.acts import Prepared
 from oarpy.grid.broker.broker_module import BrokerModule
 from oarpy.grid.broker.coallocated.bag_offers import OffersFound
+from oarpy.grid.broker.coallocated.bag_profiles import ProfilesFound
 from oarpy.grid.broker.coallocated.bags import BagRules, GridBags
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
 from oarpy.grid.broker.coallocated.deadline_jobs import MODULE, CoallocatedJobs, usable
@@ -110,6 +111,10 @@ class Claimer(BrokerModule):
                 if file := live_file(connection, job):
                     with self._one_job(connection, job):
                         self._bags.offers_found(connection, file, result, self._clock())
+            case ("profile", int(job)), ProfilesFound():
+                if file := live_file(connection, job):
+                    with self._one_job(connection, job):
+                        self._bags.profiles_found(connection, file, result, self._clock())
             case ("tell", int(job), str(part)), int(version):
                 with self._one_job(connection, job):
                     self._bags.told(connection, job, part, version, self._clock())

@@ -22,6 +22,7 @@ from oarpy.grid.calls.parts import (
     FreeSlot,
     KnownPart,
     PreparedPart,
+    ProfiledType,
     RatedType,
 )
 from oarpy.grid.calls.table import (
@@ -40,6 +41,7 @@ from oarpy.grid.calls.table import (
     Offers,
     Prepare,
     PrepareAll,
+    Profiled,
     Rates,
     Slots,
     Waiting,
@@ -77,6 +79,7 @@ ANSWERS: dict[type[Call[Any]], Any] = {
     Slots: list[FreeSlot],
     Offers: BagOffers,
     Rates: list[RatedType],
+    Profiled: list[ProfiledType],
     Waiting: list[KnownPart],
     Estimate: list[float | None],
     EstimateInTurn: list[float | None],

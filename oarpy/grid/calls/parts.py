@@ -38,6 +38,8 @@ ProgramArguments = Annotated[str, Meta(max_length=1000, pattern=r"\A[^\0]*\Z")]
 SizeName = Annotated[str, Meta(max_length=100, pattern=r"\A[A-Za-z0-9_.+-]+\Z")]
 SizeNames = Annotated[tuple[SizeName, ...], Meta(min_length=1, max_length=100)]
 NodeType = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\A[^\x00-\x1f\x7f]*\Z")]
+TaskSeconds = Annotated[dict[NodeType, Duration], Meta(max_length=20)]
+"""How long a task of a bag takes, by type of nodes."""
 Processes = Annotated[int, Meta(ge=1, le=100_000)]
 Iterations = Annotated[int, Meta(ge=1, le=100_000_000)]
 Runs = Annotated[tuple[tuple[SizeName, Processes, Duration, Processes], ...], Meta(max_length=100_000)]
@@ -45,7 +47,7 @@ MapLine = Annotated[str, Meta(pattern=r"\A[!-~]{1,255} [0-9]{1,6} [!-~]{1,100} [
 """Host, core, size, and how many processes of that size."""
 MapLines = Annotated[tuple[MapLine, ...], Meta(max_length=200_000)]
 
-Ability = Literal["claim", "reserve", "withdraw", "evict", "amend", "foresee", "offer", "rate"]
+Ability = Literal["claim", "reserve", "withdraw", "evict", "amend", "foresee", "offer", "rate", "profile"]
 
 PartKind = Literal["claim", "queued", "reserved", "withdrawn", "bag"]
 """The kinds of parts, each of which stands for a component on a cluster.
@@ -86,13 +88,14 @@ class BagPart(Struct, frozen=True, forbid_unknown_fields=True):
     """What a part of kind ``bag`` has: its ``tasks``, by their numbers over all clusters, are done by ``end_by``.
 
     ``offer`` is what it takes up, as its cluster called it; empty: none. A cluster that cannot do it by then refuses it
-    if it is ``strict``, else it does it as soon as it can.
+    if it is ``strict``, else it does it as soon as it can. ``profile`` has the seconds of a task there.
     """
 
     tasks: TaskNumbers
     end_by: Instant
     offer: OfferName = ""
     strict: bool = True
+    profile: TaskSeconds | UnsetType = UNSET
 
 
 class ProgramFile(Struct, frozen=True, forbid_unknown_fields=True):
@@ -156,7 +159,8 @@ class ClusterAbilities:
 
     ``amend``: give a reservation another place, keeping the old place meanwhile; ``foresee``: say when how many
     processors are free; ``offer``: promise by when bags of tasks are done; ``rate``: measure programs, and map their
-    processes. Older clusters do not mention these four, and lack them.
+    processes; ``profile``: measure how long a task of a bag takes. Older clusters do not mention these five, and lack
+    them.
     """
 
     claim: bool = True
@@ -167,6 +171,7 @@ class ClusterAbilities:
     foresee: bool = False
     offer: bool = False
     rate: bool = False
+    profile: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,12 +224,29 @@ class RatedType:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfiledType:
+    """A type of nodes: the seconds of a task of a bag on it, or the reason why they are not known.
+
+    ``measuring``: a job measures them.
+    """
+
+    name: str
+    seconds: Annotated[float, Meta(gt=0, le=9007199254740992)] | None = None
+    reason: str = ""
+    measuring: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TaskOffer:
-    """So many tasks of a bag would be done by ``end``. A part that takes it up names it by ``name``."""
+    """So many tasks of a bag would be done by ``end``. A part that takes it up names it by ``name``.
+
+    They are ``expected`` earlier if their profile was told; the offer is for ``end``.
+    """
 
     tasks: int
     end: float
     name: str = ""
+    expected: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 A call has fields, the type of its answer, the ability that a cluster needs for it, and its effect::
 
     question   looks: the cluster changes nothing   describe, idle, slots, offers, rates, waiting, estimate,
-                                                    estimate_in_turn, evictable
+                                                    estimate_in_turn, evictable, profiled
                numbers events, else nothing         events
     change     done once for its key                prepare, prepare_all, amend, commit, abort, begin, cancel, evict,
-                                                    tell_completions, measure
+                                                    tell_completions, measure, take_profile
 
 A change on several clusters is two-phase: all prepare; the broker stores its decision; only then all commit. A new call
 is a class here, a place in :data:`AnyCall`, and a handler of each kind of cluster that can do it.
@@ -44,11 +44,13 @@ from oarpy.grid.calls.parts import (
     PartOfTransaction,
     PartRequest,
     PreparedPart,
+    ProfiledType,
     ProgramFile,
     ProgramPath,
     RatedType,
     Shares,
     SizeNames,
+    TaskSeconds,
 )
 from oarpy.model.errors import OarpyError
 
@@ -137,7 +139,7 @@ class Offers(Question[BagOffers], frozen=True, tag="offers"):
     """By when shares of a bag could be done: of ``tasks``, each of which asks for ``request``, so many percent each.
 
     With ``end_by`` offers that can be had by then end then. Nothing is held for an offer; who takes it up in time, on
-    an unchanged plan, gets it.
+    an unchanged plan, gets it. With a ``profile`` the answer tells when the tasks are expected to be done, too.
     """
 
     ability = "offer"
@@ -145,6 +147,7 @@ class Offers(Question[BagOffers], frozen=True, tag="offers"):
     tasks: Copies
     end_by: Instant | None = None
     shares: Shares = (10, 25, 50, 75, 100)
+    profile: TaskSeconds | UnsetType = UNSET
 
 
 class Rates(Question[Sequence[RatedType]], frozen=True, tag="rates"):
@@ -275,6 +278,28 @@ class Measure(Change[None], frozen=True, tag="measure"):
     directory: Folder | None = None
 
 
+class TakeProfile(Change[None], frozen=True, tag="take_profile"):
+    """Measure how long a task with this ``request`` takes on each type of nodes, by jobs of the user in ``directory``.
+
+    The last line that ``script`` prints is the seconds. Jobs that have not begun ``limit`` seconds from now, at most
+    those that the cluster allows, are given up.
+    """
+
+    ability = "profile"
+    profile: Name
+    request: PartRequest
+    script: ProgramPath
+    limit: Lifetime
+    directory: Folder | None = None
+
+
+class Profiled(Question[Sequence[ProfiledType]], frozen=True, tag="profiled"):
+    """Ask what the jobs of :class:`TakeProfile` have told, by type of nodes."""
+
+    ability = "profile"
+    profile: Name
+
+
 class Cancel(Change[bool], frozen=True, tag="cancel"):
     """End a part, whatever it does; an ended part stays so. The answer is false for a part that never existed."""
 
@@ -320,6 +345,8 @@ AnyCall = (
     | Abort
     | Begin
     | Measure
+    | TakeProfile
+    | Profiled
     | Cancel
     | Evict
     | TellCompletions

@@ -12,11 +12,13 @@ def describe(context: CallContext, call: Describe) -> ClusterDescription:
     """Answer ``describe``: processors that are not dead, by the clock of the database."""
     procs, clock = cluster_facts.processors(context.connection)
     door = context.configuration.door
+    promises, calls = context.configuration.scheduler.promises, context.configuration.gateway.calls
     abilities = ClusterAbilities(
         evict=door.evict != "none",
         amend=True,
         foresee=True,
-        offer=context.configuration.scheduler.promises,
-        rate=context.configuration.gateway.calls,
+        offer=promises,
+        rate=calls,
+        profile=promises and calls,
     )
     return ClusterDescription(procs, door.speed, clock, abilities)

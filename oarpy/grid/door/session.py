@@ -40,8 +40,10 @@ from oarpy.grid.calls.table import (
     Offers,
     Prepare,
     PrepareAll,
+    Profiled,
     Rates,
     Slots,
+    TakeProfile,
     TellCompletions,
     Waiting,
 )
@@ -49,6 +51,7 @@ from oarpy.grid.door import entering
 from oarpy.grid.door.answers import (
     bag_offers,
     bag_parts,
+    bag_profiles,
     estimates,
     evictions,
     free_slots,
@@ -76,6 +79,8 @@ _ANSWERS: dict[type[Call[Any]], Callable[[CallContext, Any], Any]] = {
     Offers: bag_offers.offers,
     Rates: program_rates.rates,
     Measure: program_rates.measure,
+    TakeProfile: bag_profiles.take_profile,
+    Profiled: bag_profiles.profiled,
     Waiting: part_events.waiting,
     Estimate: estimates.estimate,
     EstimateInTurn: estimates.estimate_in_turn,

@@ -40,7 +40,7 @@ def _claimer(configuration: Configuration) -> Module:
     margin = configuration.processes.margin
     rules = MetajobRules(settings.commit_lead, settings.threshold, settings.begin_time, settings.transfer, margin)
     tolerance = settings.clock_tolerance
-    bags = BagRules(settings.coordination, settings.provider_lost)
+    bags = BagRules(settings.coordination, settings.provider_lost, configuration.scheduler.profile_limit)
     return Claimer(deadline_rules(settings), times, tolerance, _connections(settings), metajobs=rules, bags=bags)
 
 

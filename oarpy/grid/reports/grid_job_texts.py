@@ -95,7 +95,7 @@ def promise_lines(row: GridBagRow) -> list[str]:
     if row.deadline is not None and row.promise is not None:
         missed = f"deadline missed by {format_duration(round(row.promise - row.deadline))}"
         lines.append("deadline met" if row.meets else missed)
-    return lines
+    return [*lines, *(f"Warning: {text}" for text in row.missing)]
 
 
 def _of_bag(view: GridJobView) -> dict[str, str]:
@@ -108,9 +108,22 @@ def _of_bag(view: GridJobView) -> dict[str, str]:
         "tasks": f"{row.tasks} ({states})" if states else str(row.tasks),
         "deadline": local_date(row.deadline) + (" (strict)" if row.strict else ""),
         "policy": row.policy if row.used_policy in ("", row.policy) else f"{row.policy}, used {row.used_policy}",
+        "profile": "; ".join(_profile_words(row)),
         "promised completion": local_date(row.promise) or "not yet",
         done: local_date(view.job.ended if view.job.ended is not None else row.expected),
     }
+
+
+def _profile_words(row: GridBagRow) -> list[str]:
+    """Return how long a task takes on each cluster, and where that is not known."""
+    if row.profile and row.profiled is None:
+        return [f"{one_line(row.profile)} is being taken"]
+    known = (
+        f"{cluster}: " + ", ".join(f"{seconds:.4g} s on nodes of type {kind}" for kind, seconds in kinds.items())
+        for cluster, kinds in row.seconds.items()
+        if kinds
+    )
+    return [*known, *map(one_line, row.missing)]
 
 
 def _states(tasks: Iterable[TaskRow]) -> Counter[str]:
@@ -132,6 +145,7 @@ def _bag(view: GridJobView, row: GridBagRow) -> dict[str, JsonValue]:
         "expected": row.expected,
         "meets": row.meets,
         "told": dict(row.told),
+        "profile": None if not row.profile else {"seconds": dict(row.seconds), "missing": list(row.missing)},
     }
 
 

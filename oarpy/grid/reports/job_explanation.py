@@ -11,6 +11,7 @@ from oarpy.grid.submission.expected_ends import ExpectedEnd
 from oarpy.model.states import GridPartState
 from oarpy.store.database import Connection
 from oarpy.store.grid import metajobs, placing_tries, reallocation_passes
+from oarpy.store.grid.bags import GridBagRow
 from oarpy.store.grid.broker_parts import GridPartRow
 from oarpy.store.grid.metajobs import ShiftRow
 from oarpy.store.grid.placing_tries import GridTryRow
@@ -47,7 +48,7 @@ class GridJobExplanation:
         request = self.view.metajob or self.view.bag
         answers = {} if request is None else request.told
         if self.view.bag is not None and self.view.bag.used_policy:
-            lines.append(f"  its tasks were shared out by {self.view.bag.used_policy}")
+            lines += _bag_lines(self.view.bag)
         lines += [f"  when it was placed, {cluster} : {one_line(words)}" for cluster, words in answers.items()]
         lines += [f"  {_end_line(end)}" for end in self.ends]
         lines += [f"  {_try_line(placing_try)}" for placing_try in self.tries]
@@ -81,6 +82,15 @@ def standing(connection: Connection, view: GridJobView, ends: tuple[ExpectedEnd,
 def end_record(end: ExpectedEnd) -> dict[str, JsonValue]:
     """Return for programs when a job would end on a cluster."""
     return {"cluster": end.cluster, "end": end.end, "idle": end.idle, "error": end.error}
+
+
+def _bag_lines(row: GridBagRow) -> list[str]:
+    """Say by what the tasks of a bag were shared out, and what was missing for its policy and its profile."""
+    fell_back = "" if row.used_policy == row.policy else f": clusters told too little for {row.policy}"
+    return [
+        f"  its tasks were shared out by {row.used_policy}{fell_back}",
+        *(f"  {one_line(text)}" for text in row.missing),
+    ]
 
 
 def _map_lines(row: GridProgramRow | None) -> list[str]:

@@ -91,6 +91,7 @@ _SPELLED = {
     "bag": "--bag",
     "policy": "--policy",
     "strict": "--strict",
+    "profile": "--profile",
     "properties": "--properties",
 }
 
@@ -137,7 +138,7 @@ def draft(
                 check_text("an argument", text, 2**17 - 1)
     if options.bag is not None:
         return _bag(options, user, settings, now, limits or BagLimits())
-    _refuse(options, ("policy", "strict"), "without --bag N")
+    _refuse(options, ("policy", "strict", "profile"), "without --bag N")
     if options.parts is not None:
         return _spread(options, user, settings, now, operation)
     _refuse(options, _MAPPED, "without --parts any")
@@ -261,6 +262,7 @@ def _bag(options: GridOptions, user: str, settings: SubmissionSettings, now: dat
         limits.policy if options.policy is None else cast(BagPolicy, options.policy),
         None if options.until is None else read_until(options.until, now, walltime),
         options.strict,
+        options.profile or "",
     )
     component = NewGridComponent(str(replace(request, walltime=None)), processors(request), None, filter_, types)
     job = NewGridJob(

@@ -49,6 +49,7 @@ class GridOptions:
     bag: str | None = None
     policy: str | None = None
     strict: bool = False
+    profile: str | None = None
     queue: str | None = None
     types: tuple[str, ...] = ()
     directory: str | None = None

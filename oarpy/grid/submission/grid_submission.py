@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from oarpy.client.pass_answers import place_to_wait, wait_for
 from oarpy.client.session import Session
+from oarpy.client.submission.measuring import require_program, whole_path
 from oarpy.grid.submission.grid_draft import BagLimits, GridDraft, draft
 from oarpy.grid.submission.grid_options import GridOptions
 from oarpy.grid.submission.mapped_processes import program_to_map
@@ -82,6 +83,10 @@ def submit(session: Session, options: GridOptions) -> SubmittedGridJobs:
     drafted, _ = read_draft(session, options)
     asked = drafted.processes
     program = None if asked is None else program_to_map(session, asked, drafted.job.program)
+    bag = drafted.bag
+    if bag is not None and bag.profile:
+        require_program("--profile", bag.profile)
+        bag = replace(bag, profile=whole_path(bag.profile))
     if session.user in session.configuration.submission.refused_users:
         raise AdmissionRefused(f"'{session.user}' submits no grid jobs", hint="submission.refused_users names it")
     with session.connection.transaction():
@@ -91,8 +96,8 @@ def submit(session: Session, options: GridOptions) -> SubmittedGridJobs:
             metajobs.add(session.connection, ids[0], drafted.metajob)
         if program is not None:
             programs.add(session.connection, ids[0], program)
-        if drafted.bag is not None:
-            bags.add(session.connection, ids[0], drafted.bag)
+        if bag is not None:
+            bags.add(session.connection, ids[0], bag)
     return SubmittedGridJobs(tuple(ids), waits=drafted.job.kind in ("named", "metajob", "bag"))
 
 
@@ -138,8 +143,15 @@ def wait_for_answer(connection: Connection, job: int, timeout: float) -> GridJob
     with place_to_wait(stays):
         row = wait_for(connection, answered, timeout)
     if row is None:
-        raise Unreachable(f"not all clusters have answered within {timeout:g} s", hint=stays)
+        profiled = "" if not _is_profiled(connection, job) else ": its profile is taken first"
+        raise Unreachable(f"not all clusters have answered within {timeout:g} s{profiled}", hint=stays)
     return row
+
+
+def _is_profiled(connection: Connection, job: int) -> bool:
+    """Tell whether clusters take the profile of a bag."""
+    bag = bags.of_jobs(connection, [job]).get(job)
+    return bag is not None and bool(bag.profile) and bag.profiled is None
 
 
 def require_accepted(job: GridJobRow) -> None:

@@ -86,6 +86,8 @@ def rehearse(
         opening = opening or clusters_of(session.configuration.grid.name)
         return rehearse_spread(session, drafted, drafted.metajob, opening, _MOST_AT_ONCE)
     if drafted.bag is not None:
+        if drafted.bag.profile:
+            raise UsageError("--profile with --dry-run", hint="the profile is taken by jobs, before offers are made")
         opening = opening or clusters_of(session.configuration.grid.name)
         return rehearse_bag(session, drafted, drafted.bag, opening, _MOST_AT_ONCE)
     job = drafted.job

@@ -37,11 +37,18 @@ def text(jobs: Sequence[GridJobView], *, verbose: bool) -> str:
 def record(jobs: Sequence[GridJobView]) -> dict[str, JsonValue]:
     """Return ``id`` (the first job), ``ids``, ``array_id``, and ``jobs`` as ``oargridstat -J`` has them.
 
-    A bag has ``promise`` and ``deadline`` (epoch seconds), and ``meets``.
+    A bag has ``promise`` and ``deadline`` (epoch seconds), ``meets``, and ``warnings``.
     """
     first, bag = jobs[0].job, jobs[0].bag
     promised: dict[str, JsonValue] = (
-        {} if bag is None else {"promise": bag.promise, "deadline": bag.deadline, "meets": bag.meets}
+        {}
+        if bag is None
+        else {
+            "promise": bag.promise,
+            "deadline": bag.deadline,
+            "meets": bag.meets,
+            "warnings": list(bag.missing),
+        }
     )
     return {
         "id": first.id,

@@ -24,9 +24,10 @@ are made from walltimes. A profile tells when the bag is expected to be done (:m
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from math import floor, inf
 
 from msgspec import structs
@@ -300,6 +301,23 @@ def ends_of_tasks(
     return [max(deadline, min(ends)) for ends in zip(beside, alone, strict=True)]
 
 
+def expected_ends(
+    snapshot: Snapshot,
+    matchers: Matchers,
+    share: float,
+    tasks: Sequence[WaitingJob],
+    plan: Plan,
+    ready: float,
+    profile: Profile,
+) -> list[float]:
+    """Return when the first task of a new bag is expected to be done, the first two tasks, and so on, by a profile.
+
+    A task begins where the one before it ends, without the security time.
+    """
+    room = _Room(replace(snapshot, security_time=0), matchers, share, tasks)
+    return list(accumulate(room.predicted(tasks, plan, ready, profile), max))
+
+
 class _Room:
     """The resources left for tasks beside those that other jobs hold."""
 
@@ -446,6 +464,11 @@ class _Room:
         if planned:
             ends += profile.ends(gantt, self._demand(gantt, planned[0]), planned, now)
         return max(ends)
+
+    def predicted(self, tasks: Sequence[WaitingJob], plan: Plan, ready: float, profile: Profile) -> Iterator[float]:
+        """Yield when each task of a new bag ends beside held and planned resources, by its profile."""
+        gantt = self._beside(plan).copy()
+        return profile.ends(gantt, self._demand(gantt, tasks[0]), tasks, max(ready, self._snapshot.now))
 
     def _tasks_to_come(self, bag: Bag) -> list[WaitingJob]:
         """Return the tasks of a bag that have places and have not begun."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from psycopg.types.json import Jsonb
 
@@ -23,6 +23,8 @@ class NewGridBag:
     policy: BagPolicy
     deadline: float | None = None
     strict: bool = False
+    profile: str = ""
+    """The script that tells the seconds of a task; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,19 @@ class GridBagRow:
     promise: float | None
     expected: float | None
     version: int
+    profile: str = ""
+    profiled: Mapping[str, Any] | None = None
+    """``seconds`` of a task by cluster and type of nodes, and why some are ``missing``; None: not told yet."""
+
+    @property
+    def seconds(self) -> Mapping[str, Mapping[str, float]]:
+        """The seconds of a task by cluster and type of nodes, as far as they are known."""
+        return self.profiled["seconds"] if self.profiled else {}
+
+    @property
+    def missing(self) -> Sequence[str]:
+        """Where tasks count with their walltime, and why."""
+        return self.profiled["missing"] if self.profiled else ()
 
     @property
     def meets(self) -> bool | None:
@@ -83,11 +98,12 @@ class TaskRow:
 
 
 _ADD = """
-    INSERT INTO grid_bags (job, tasks, policy, deadline, strict) VALUES (%s, %s, %s, to_timestamp(%s), %s)
+    INSERT INTO grid_bags (job, tasks, policy, deadline, strict, profile) VALUES (%s, %s, %s, to_timestamp(%s), %s, %s)
 """
 _OF_JOBS = """
     SELECT job, tasks, extract(epoch FROM deadline)::float8 AS deadline, strict, policy, used_policy, rounds, told,
-           extract(epoch FROM promise)::float8 AS promise, extract(epoch FROM expected)::float8 AS expected, version
+           extract(epoch FROM promise)::float8 AS promise, extract(epoch FROM expected)::float8 AS expected, version,
+           profile, profiled
     FROM grid_bags WHERE job = ANY(%s)
 """
 _PARTS = """
@@ -112,6 +128,7 @@ _TASKS = """
 """
 _COMPOSING = "SELECT EXISTS (SELECT FROM grid_bags b JOIN grid_jobs j ON j.id = b.job WHERE j.state = 'Submitted')"
 _LOOKED = "UPDATE grid_bags SET used_policy = %s, told = %s WHERE job = %s"
+_PROFILED = "UPDATE grid_bags SET profiled = %s WHERE job = %s"
 _ROUND = "UPDATE grid_bags SET rounds = rounds + 1 WHERE job = %s"
 _ROOM = """
     INSERT INTO grid_components (job, number, resources, procs, properties, types)
@@ -140,7 +157,7 @@ _TASK_OVER = """
 
 def add(connection: Connection, job: int, bag: NewGridBag) -> None:
     """Store the bag that a job asks for."""
-    connection.execute(_ADD, [job, bag.tasks, bag.policy, bag.deadline, bag.strict])
+    connection.execute(_ADD, [job, bag.tasks, bag.policy, bag.deadline, bag.strict, bag.profile])
 
 
 def of_jobs(connection: Connection, jobs: Sequence[int]) -> dict[int, GridBagRow]:
@@ -177,6 +194,13 @@ def are_composed(connection: Connection) -> bool:
 def note_look(connection: Connection, job: int, policy: str, offers: Mapping[str, str]) -> None:
     """Note the offer of each cluster for a bag, and the policy that shared out its tasks."""
     connection.execute(_LOOKED, [policy, Jsonb(dict(offers)), job])
+
+
+def note_profiled(
+    connection: Connection, job: int, seconds: Mapping[str, Mapping[str, float]], missing: Sequence[str]
+) -> None:
+    """Note the seconds of a task by cluster and type of nodes, and why some are not known."""
+    connection.execute(_PROFILED, [Jsonb({"seconds": seconds, "missing": list(missing)}), job])
 
 
 def note_round(connection: Connection, job: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from psycopg.types.json import Jsonb
 
 from oarpy.store.database import Connection
 from oarpy.store.rows import read
@@ -11,6 +13,10 @@ from oarpy.store.rows import read
 _INSERT = """
     INSERT INTO bag_profiles (bag_id, job_id, node_type)
     SELECT %(bag)s, * FROM unnest(%(jobs)s::bigint[], %(kinds)s::text[])
+"""
+_INSERT_FOR_BROKER = """
+    INSERT INTO bag_profiles (broker, profile, job_id, node_type)
+    SELECT %(broker)s, %(profile)s, * FROM unnest(%(jobs)s::bigint[], %(kinds)s::text[])
 """
 _IS_TAKEN = """
     SELECT EXISTS (SELECT FROM bag_profiles JOIN jobs j USING (job_id)
@@ -22,6 +28,11 @@ _OF_BAG = """
     SELECT p.job_id AS job, p.node_type, p.seconds, p.failure, coalesce(is_live(j.state), false) AS live
     FROM bag_profiles p LEFT JOIN jobs j USING (job_id) WHERE p.bag_id = %s ORDER BY p.job_id
 """
+_FOR_BROKER = """
+    SELECT p.job_id AS job, p.node_type, p.seconds, p.failure, coalesce(is_live(j.state), false) AS live
+    FROM bag_profiles p LEFT JOIN jobs j USING (job_id) WHERE p.broker = %s AND p.profile = %s ORDER BY p.node_type
+"""
+_GIVE = "UPDATE bags SET profile = %s WHERE bag_id = %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +60,14 @@ def insert(connection: Connection, bag: int, jobs: Sequence[tuple[int, str]]) ->
         connection.execute(_INSERT, values)
 
 
+def insert_for_broker(connection: Connection, broker: str, profile: str, jobs: Sequence[tuple[int, str]]) -> None:
+    """Note the jobs that take a profile for a broker, whose bag is not here yet, each with its type of nodes."""
+    if jobs:
+        kinds = [kind for _, kind in jobs]
+        values = {"broker": broker, "profile": profile, "jobs": [job for job, _ in jobs], "kinds": kinds}
+        connection.execute(_INSERT_FOR_BROKER, values)
+
+
 def is_taken(connection: Connection, job: int, user: str) -> bool:
     """Tell whether a job of a user is not over and takes a profile."""
     row = connection.execute(_IS_TAKEN, [job, user]).fetchone()
@@ -69,3 +88,13 @@ def fail(connection: Connection, job: int, reason: str) -> None:
 def of_bag(connection: Connection, bag: int) -> list[ProfileRow]:
     """Return the profile of a bag by types of nodes."""
     return read(connection, _OF_BAG, ProfileRow, [bag])
+
+
+def for_broker(connection: Connection, broker: str, profile: str) -> list[ProfileRow]:
+    """Return a profile that was taken for a broker, by types of nodes."""
+    return read(connection, _FOR_BROKER, ProfileRow, [broker, profile])
+
+
+def give(connection: Connection, bag: int, seconds: Mapping[str, float]) -> None:
+    """Give a bag the seconds of a task by type of nodes that its broker told."""
+    connection.execute(_GIVE, [Jsonb(dict(seconds)), bag])

@@ -21,8 +21,8 @@ _LIVE = """
                  AND j.resubmit_of IS NOT NULL), '{}') AS repeated,
            extract(epoch FROM max(j.ended_at))::float8 AS last_end,
            (SELECT extract(epoch FROM p.completion)::float8 FROM door_parts p WHERE p.job_id = b.bag_id) AS completion,
-           (SELECT jsonb_object_agg(p.node_type, p.seconds) FROM bag_profiles p
-            WHERE p.bag_id = b.bag_id AND p.seconds IS NOT NULL) AS profile
+           coalesce(b.profile, (SELECT jsonb_object_agg(p.node_type, p.seconds) FROM bag_profiles p
+            WHERE p.bag_id = b.bag_id AND p.seconds IS NOT NULL)) AS profile
     FROM bags b LEFT JOIN jobs j ON j.array_id = b.bag_id AND 'bag' = ANY(j.types)
     WHERE b.ended IS NULL
     GROUP BY b.bag_id

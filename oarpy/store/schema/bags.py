@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, Identity, Index, Integer, Text, text
+from sqlalchemy.dialects.postgresql import JSONB
 
-from oarpy.store.schema.columns import CLOCK, INSTANT, NOW, column, table
+from oarpy.store.schema.columns import CLOCK, INSTANT, NOW, column, rule, table
 
 # Refers to no job, so that tasks may move to the past.
 bags = table(
@@ -19,6 +20,7 @@ bags = table(
     column("promise", INSTANT, "by when all its tasks are done; NULL: it was not answered", optional=True),
     column("expected", INSTANT, "when all its tasks are done as planned now", optional=True),
     column("ended", INSTANT, "when its last task ended, or it was refused; NULL: it goes on", optional=True),
+    column("profile", JSONB, "seconds of a task by type of nodes, as its broker told; NULL: none did", optional=True),
     Index("bags_live", "bag_id", postgresql_where=text("ended IS NULL")),
 )
 
@@ -45,9 +47,13 @@ bag_profiles = table(
     "bag_profiles",
     "profiles of bags: how long a task takes on a type of nodes, as a job tells before the promise is made",
     column("job_id", BigInteger, "the job that takes it", key=True),
-    column("bag_id", BigInteger, "the bag", ForeignKey(bags.c.bag_id, ondelete="CASCADE")),
+    column("bag_id", BigInteger, "the bag", ForeignKey(bags.c.bag_id, ondelete="CASCADE"), optional=True),
     column("node_type", Text, "type of its node: value of scheduler.node_type", check="node_type <> ''"),
     column("seconds", Double, "how long a task takes there; NULL: not told", optional=True, check="seconds > 0"),
     column("failure", Text, "why it was not told, as far as the job said so", default=""),
+    column("broker", Text, "the broker that asked for it, before its bag is here; empty: none", default=""),
+    column("profile", Text, "the broker's name for it", default=""),
+    rule("bag_profiles_for_a_bag", "(bag_id IS NULL) = (broker <> '')"),
     Index("bag_profiles_bag", "bag_id"),
+    Index("bag_profiles_broker", "broker", "profile", postgresql_where=text("broker <> ''")),
 )

@@ -38,8 +38,10 @@ from oarpy.grid.calls.table import (
     Offers,
     Prepare,
     PrepareAll,
+    Profiled,
     Rates,
     Slots,
+    TakeProfile,
     TellCompletions,
     Waiting,
 )
@@ -146,6 +148,15 @@ LINES: list[tuple[AnyCall, str]] = [
         Measure(ASKED, PROGRAM, ("a",), "/r.sh", "/home/ann", key="k"),
         f'"measure","request":{ASKED_LINE},"program":{PROGRAM_LINE},"sizes":["a"],"script":"/r.sh",'
         '"directory":"/home/ann"',
+    ),
+    (
+        TakeProfile("p", ASKED, "/r.sh", 60.0, "/home/ann", key="k"),
+        f'"take_profile","profile":"p","request":{ASKED_LINE},"script":"/r.sh","limit":60.0,"directory":"/home/ann"',
+    ),
+    (Profiled("p", key="k"), '"profiled","profile":"p"'),
+    (
+        Offers(ASKED, 5, shares=(100,), profile={"1": 9.0}, key="k"),
+        f'"offers","request":{ASKED_LINE},"tasks":5,"end_by":null,"shares":[100],"profile":{{"1":9.0}}',
     ),
     (Cancel("7.1", "why", key="k"), '"cancel","part":"7.1","reason":"why"'),
     (

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+from msgspec import UNSET
 
 from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation
-from oarpy.grid.calls.parts import BagOffers, FreeSlot, PartRequest
+from oarpy.grid.calls.parts import BagOffers, BagPart, FreeSlot, PartRequest, TaskOffer
 from oarpy.grid.calls.table import Cluster, ClusterSilent, Offers, Slots
 from oarpy.grid.core.bag_awards import BagAsked, OffersTold, usable_policy
 from oarpy.grid.core.bags.composition import ClusterOffer
@@ -26,13 +28,15 @@ _NOT_HEARD = "it was not heard yet"
 class ClusterAnswer:
     """The offers of a cluster, and its free slots; a task takes ``walltime`` seconds there.
 
-    ``known`` is the number of its newest plan that was known when it was asked.
+    ``known`` is the number of its newest plan that was known when it was asked. Offers tell when tasks are expected to
+    be done if the ``profile``, the seconds of a task by type of nodes, is known there.
     """
 
     offered: BagOffers
     slots: Sequence[FreeSlot]
     walltime: float
     known: int
+    profile: Mapping[str, float] = field(default_factory=dict)
 
     def is_older_than(self, plan: int) -> bool:
         """Tell whether a plan that the cluster told of was made after the offers."""
@@ -51,6 +55,8 @@ class OffersFound:
     answers: Mapping[str, ClusterAnswer]
     silent: bool
     times: int = 1
+    profiles: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """The seconds of a task by cluster and type of nodes, as far as they are known."""
 
     @property
     def policy(self) -> str:
@@ -67,11 +73,14 @@ class OffersFound:
         words = {**self.words, **dict.fromkeys(left, _LEFT)}
         return replace(self, told=_event(self.told.bag, answers), words=words, answers=answers, silent=True)
 
-    def name(self, cluster: str, end: float) -> str:
-        """Return the name of an offer on its cluster; empty if there is none, as where free slots are filled."""
-        if self.told.bag.policy == SLOTS:
-            return ""
-        return next((offer.name for offer in self.answers[cluster].offered.offers if offer.end == end), "")
+    def taken(self, part: ClusterOffer, tasks: Sequence[int], *, strict: bool) -> BagPart:
+        """Return what a part takes up: by the offer that it counts with, or by its end, as where slots are filled."""
+        answer, bag = self.answers[part.provider], self.told.bag
+        offers = () if bag.policy == SLOTS else answer.offered.offers
+        end = float(part.end)
+        offer = next((offer for offer in offers if counted_end(offer, bag) == end), TaskOffer(part.tasks, end))
+        profile = dict(answer.profile) or UNSET
+        return BagPart(tuple(tasks), offer.end, offer.name, strict, profile)
 
     def outdated(self, rows: Sequence[GridClusterRow]) -> frozenset[str]:
         """Return the clusters that told of a newer plan than that of their offers."""
@@ -115,12 +124,17 @@ def ask_for_offers(
     refused: Mapping[str, str],
     tolerance: float,
     now: float,
+    profiles: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Conversation[object]:
-    """Ask clusters for offers, all at the same time; ``refused`` are those that are left out, with why."""
+    """Ask clusters for offers, all at the same time; ``refused`` are those that are left out, with why.
+
+    ``profiles`` are the seconds of a task by cluster and type of nodes, as far as they are known.
+    """
     words = {
         row.name: reason for row in rows if (reason := refused.get(row.name) or objection(row, job.user, tolerance))
     }
-    nothing = OffersFound(OffersTold(bag, ()), words, {}, silent=_NOT_HEARD in words.values(), times=0)
+    silent = _NOT_HEARD in words.values()
+    nothing = OffersFound(OffersTold(bag, ()), words, {}, silent, times=0, profiles=profiles or {})
     open_rows = [row for row in rows if row.name not in words]
     return (yield from ask_again(open_rows, job, component, nothing, now))
 
@@ -136,24 +150,31 @@ def ask_again(
     bag = before.told.bag
     patience = _PATIENCE + _PATIENCE_A_TASK * bag.tasks
     requests = {row.name: task_request(job, component, row) for row in rows}
-    calls = [ClusterCall(row.name, _question(requests[row.name], bag, now), patience) for row in rows]
+    profiles = before.profiles
+    calls = [
+        ClusterCall(row.name, _question(requests[row.name], bag, profiles.get(row.name, {}), now), patience)
+        for row in rows
+    ]
     results = (yield CallBatch(calls, patience)) if calls else ()
     words, answers, silent = dict(before.words), dict(before.answers), before.silent
     for row, result in zip(rows, results, strict=True):
         if isinstance(result, tuple):
             offered, slots = result
-            answers[row.name] = ClusterAnswer(offered, slots, requests[row.name].walltime, row.plan)
+            profile = profiles.get(row.name, {})
+            answers[row.name] = ClusterAnswer(offered, slots, requests[row.name].walltime, row.plan, profile)
             words[row.name] = _words(offered, bag.policy)
         else:
             answers.pop(row.name, None)
             words[row.name], silent = str(result), silent or isinstance(result, ClusterSilent)
-    return OffersFound(_event(bag, answers), words, answers, silent, before.times + 1)
+    return OffersFound(_event(bag, answers), words, answers, silent, before.times + 1, profiles)
 
 
 def _event(bag: BagAsked, answers: Mapping[str, ClusterAnswer]) -> OffersTold:
     """Return the offers of clusters as an event for the core."""
     told = {name: answer.offered for name, answer in answers.items()}
-    offers = [ClusterOffer(name, one.tasks, one.end) for name, offered in told.items() for one in offered.offers]
+    offers = [
+        ClusterOffer(name, one.tasks, counted_end(one, bag)) for name, offered in told.items() for one in offered.offers
+    ]
     power = {name: offered.power for name, offered in told.items() if offered.power is not None}
     pending = {name: offered.pending for name, offered in told.items() if offered.pending is not None}
     free = {
@@ -164,11 +185,20 @@ def _event(bag: BagAsked, answers: Mapping[str, ClusterAnswer]) -> OffersTold:
     return OffersTold(bag, () if bag.policy == SLOTS else offers, power, pending, free)
 
 
-def _question(request: PartRequest, bag: BagAsked, now: float) -> Callable[[Cluster], object]:
+def counted_end(offer: TaskOffer, bag: BagAsked) -> float:
+    """Return the end with which an offer counts: a deadline is met by what is promised, tasks are shared by what is
+    expected.
+    """
+    return offer.end if offer.expected is None or bag.deadline is not None else offer.expected
+
+
+def _question(
+    request: PartRequest, bag: BagAsked, profile: Mapping[str, float], now: float
+) -> Callable[[Cluster], object]:
     """Return a call that asks a cluster for offers, and for free slots if the policy uses them and it tells them."""
 
     def ask(cluster: Cluster) -> tuple[BagOffers, Sequence[FreeSlot]]:
-        offered = cluster.ask(Offers(request, bag.tasks, bag.deadline))
+        offered = cluster.ask(Offers(request, bag.tasks, bag.deadline, profile=dict(profile) or UNSET))
         slots = bag.policy == SLOTS and offered.slots
         return offered, cluster.ask(Slots(request, now, now + _HORIZON)) if slots else ()
 
@@ -179,4 +209,9 @@ def _words(offered: BagOffers, policy: str) -> str:
     """Return the answer of a cluster, for people."""
     if policy == SLOTS:
         return "it tells free slots" if offered.slots else "it tells no free slots"
-    return ", ".join(f"{offer.tasks} by {local_instant(offer.end)}" for offer in offered.offers) or "it has no room"
+    return ", ".join(map(_offer_words, offered.offers)) or "it has no room"
+
+
+def _offer_words(offer: TaskOffer) -> str:
+    sooner = "" if offer.expected is None else f" (expected by {local_instant(offer.expected)})"
+    return f"{offer.tasks} by {local_instant(offer.end)}{sooner}"

@@ -9,6 +9,8 @@
 What is to be done follows from the rows alone, but for awards that are being prepared: these are given up when the
 broker is killed.
 
+0. If a bag has a profile, clusters first measure how long a task takes. Then offers say when tasks are expected to
+   be done, besides by when they can be promised.
 1. Tasks that no cluster has, had, or is requested to take are open: all of them at first. Clusters make offers for
    them. A cluster that tells of a newer plan, while others are awaited, is asked anew. The core shares tasks out, and
    each part is prepared, a bag of its cluster with the offer's end as deadline.
@@ -34,6 +36,7 @@ from random import Random
 
 from oarpy.grid.broker.acts import Hold, Prepared, Terms
 from oarpy.grid.broker.coallocated.bag_offers import OffersFound, ask_again, ask_for_offers, task_request
+from oarpy.grid.broker.coallocated.bag_profiles import ProfilesFound, take_profiles
 from oarpy.grid.broker.coallocated.deadline_jobs import ANEW, MODULE, usable
 from oarpy.grid.broker.coallocated.job_files import GridJobFile
 from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation, Conversations
@@ -62,6 +65,8 @@ _PAUSE = (0.2, 1.0)
 """Seconds, by chance between these, after which clusters are asked anew."""
 _AGAIN = 10.0
 """Seconds after which clusters that did not answer are asked again."""
+_PROFILE_AGAIN = 2.0
+"""Seconds after which clusters that take a profile are asked for it again."""
 _SAME = 1.0
 """Seconds by which two instants may differ that mean the same."""
 _CHANGED = "offer_changed"
@@ -72,10 +77,14 @@ _OVER = (*_GIVEN_UP, GridPartState.ENDED)
 
 @dataclass(frozen=True, slots=True)
 class BagRules:
-    """``coordination``: clusters are told completions. After ``provider_lost`` seconds of silence a cluster is lost."""
+    """``coordination``: clusters are told completions. After ``provider_lost`` seconds of silence a cluster is lost.
+
+    The profile of a bag is awaited for ``profile_limit`` seconds since its submission.
+    """
 
     coordination: bool = True
     provider_lost: float = 300.0
+    profile_limit: float = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +132,7 @@ class GridBags:
         rows = broker_parts.of_jobs(connection, [job.id])
         due = self._take_away(connection, bag, file, rows, now)
         preparing = any(row.state is GridTransactionState.PREPARING for row in undone)
-        if preparing or ("offers", job.id) in self.conversations:
+        if preparing or ("offers", job.id) in self.conversations or ("profile", job.id) in self.conversations:
             return due
         if open_tasks := bags.open_tasks(connection, bag):
             return min(due, self._place(connection, file, bag, open_tasks, now))
@@ -145,12 +154,31 @@ class GridBags:
         if due > now:
             return due
         self._next_look[file.job.id] = now + _AGAIN
+        if bag.profile and bag.profiled is None:
+            limit = self.rules.profile_limit
+            taking = take_profiles(usable(connection), file.job, file.components[0], bag.profile, limit, self.tolerance)
+            self.conversations.begin(("profile", file.job.id), taking)
+            return inf
         promised = bag.promise is not None
         request = bag_asked(file.job.id, bag, len(tasks), file.components[0].procs, promised=promised)
         refused = self._refused.get(file.job.id, {})
-        look = ask_for_offers(usable(connection), file.job, file.components[0], request, refused, self.tolerance, now)
+        look = ask_for_offers(
+            usable(connection), file.job, file.components[0], request, refused, self.tolerance, now, bag.seconds
+        )
         self.conversations.begin(("offers", file.job.id), look)
         return inf
+
+    def profiles_found(self, connection: Connection, file: GridJobFile, found: ProfilesFound, now: float) -> None:
+        """Take in the profile of a bag, once all clusters have told it or it is late."""
+        job = file.job
+        late = now >= job.submitted + self.rules.profile_limit
+        if found.measuring and not late:
+            self._next_look[job.id] = now + _PROFILE_AGAIN
+            if bags.of_job(connection, job.id).rounds == 0:
+                broker_jobs.note(connection, [job.id], f"its profile is taken on {', '.join(found.measuring)}")
+            return
+        bags.note_profiled(connection, job.id, found.seconds, found.missing)
+        self._next_look.pop(job.id, None)
 
     def _promise(self, connection: Connection, bag: GridBagRow, parts: Sequence[GridBagPartRow]) -> GridBagRow:
         """Tell by when a bag is done: all clusters know of their parts. It is later where tasks had to go elsewhere."""
@@ -269,6 +297,7 @@ class GridBags:
         """End a bag and all that it has on clusters."""
         job = file.job.id
         self.conversations.drop(("offers", job))
+        self.conversations.drop(("profile", job))
         for transaction in transactions.of_job(connection, job):
             self._awards.pop(transaction.id, None)
             self.transactions.give_up(connection, transaction.id, reason)
@@ -337,8 +366,7 @@ class GridBags:
             for number, part in enumerate(parts, first):
                 mine = tasks[given : given + part.tasks]
                 given += part.tasks
-                end = float(part.end)
-                wanted = BagPart(tuple(mine), end, offers.name(part.provider, end), strict)
+                wanted = offers.taken(part, mine, strict=strict)
                 name = part_name(bag.job, number, transaction)
                 grid_part = _part(file, rows[part.provider], name, number, wanted)
                 acts.append(Hold(bag.job, number, part.provider, grid_part))

@@ -76,18 +76,28 @@ class VirtualBags:
         until, offers = machine.now + _OFFER_TIME, list[TaskOffer]()
         if request.procs <= machine.procs:
             starts = _places(machine.plan(fresh=True).free, request.procs, request.walltime, call.tasks, until)
+            expected = self._expected(call, until)
             for size in sorted({-(-call.tasks * share // 100) for share in call.shares}, reverse=True):
                 end = max(starts[size - 1] + request.walltime, call.end_by or 0.0)
-                if not offers or end < offers[-1].end:
+                sooner = None if expected is None else expected[size - 1]
+                if not offers or _counted(call, end, sooner) < _counted(call, offers[-1].end, offers[-1].expected):
                     name = f"offer-{next(self._numbers)}"
                     self._offers[name] = until, size, end
-                    offers.append(TaskOffer(size, end, name))
+                    offers.append(TaskOffer(size, end, name, sooner))
         if self._open_until < machine.now:
             self._known_plan = machine.plans
         self._open_until = until
         power = None if disclosed == "offers" else machine.procs * self.strength[0]
         pending = self._pending() if disclosed in ("load", "slots") else None
         return BagOffers(machine.plans, until, tuple(reversed(offers)), power, pending, disclosed == "slots")
+
+    def _expected(self, call: Offers, ready: float) -> list[float] | None:
+        """Return when tasks are expected to end, by their profile; all nodes are of one type."""
+        if call.profile is UNSET:
+            return None
+        time = min(max(call.profile.values()), call.request.walltime)
+        starts = _places(self.machine.plan(fresh=True).free, call.request.procs, time, call.tasks, ready)
+        return [start + time for start in starts]
 
     def newer_plan(self) -> int | None:
         """Return the number of the present plan while older offers are open, once a second at most."""
@@ -201,6 +211,11 @@ def changed(reason: str) -> CallRefused:
     refusal = CallRefused(reason)
     refusal.code = "offer_changed"
     return refusal
+
+
+def _counted(call: Offers, end: float, expected: float | None) -> float:
+    """Return the end by which offers are told: the promised one with a deadline, else the expected one."""
+    return end if expected is None or call.end_by is not None else expected
 
 
 def _places(free: Profile, procs: int, time: float, tasks: int, lo: float) -> Sequence[float]:

@@ -41,6 +41,7 @@ from oarpy.grid.calls.parts import (
     PlanChanged,
     PreparedPart,
     ProcessesOfPart,
+    ProfiledType,
     RatedType,
 )
 from oarpy.grid.calls.table import (
@@ -64,8 +65,10 @@ from oarpy.grid.calls.table import (
     Offers,
     Prepare,
     PrepareAll,
+    Profiled,
     Rates,
     Slots,
+    TakeProfile,
     TellCompletions,
     Waiting,
     prepare_each,
@@ -79,7 +82,7 @@ _HINT_INTERVAL = 10.0
 """Seconds between two hints to a part that processors are idle."""
 _CLEARED = 60.0
 """Seconds for which processors of evicted jobs are kept for a part."""
-_ABLE = ClusterAbilities(evict=True, amend=True, foresee=True, offer=True, rate=True)
+_ABLE = ClusterAbilities(evict=True, amend=True, foresee=True, offer=True, rate=True, profile=True)
 
 
 class VirtualClock:
@@ -189,6 +192,7 @@ class SimulatedCluster:
         self._runs = runs
         self._facts = (procs, speed, abilities or _ABLE)
         self.rated: tuple[RatedType, ...] = ()
+        self.profiles: tuple[ProfiledType, ...] = ()
         self._maps: dict[str, ProcessesOfPart] = {}
         self._lock = RLock()
         self._machine = CountedMachine(procs, policy, clock())
@@ -274,6 +278,13 @@ class SimulatedCluster:
 
     def _measure(self, call: Measure) -> None:
         """Do nothing: rates are given."""
+
+    def _profiled(self, call: Profiled) -> list[ProfiledType]:
+        """Return the seconds of a task that were given."""
+        return list(self.profiles)
+
+    def _take_profile(self, call: TakeProfile) -> None:
+        """Do nothing: seconds are given."""
 
     def _tell_completions(self, call: TellCompletions) -> None:
         self._bags.note_completions(call)
@@ -635,6 +646,8 @@ _HANDLERS: dict[type[Call[Any]], Callable[[SimulatedCluster, Any], Any]] = {
     Offers: SimulatedCluster._offers,
     Rates: SimulatedCluster._rates,
     Measure: SimulatedCluster._measure,
+    Profiled: SimulatedCluster._profiled,
+    TakeProfile: SimulatedCluster._take_profile,
     Waiting: SimulatedCluster._waiting,
     Estimate: SimulatedCluster._estimate,
     EstimateInTurn: SimulatedCluster._estimate_in_turn,

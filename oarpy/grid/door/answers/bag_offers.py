@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, inf
 from secrets import token_hex
 from typing import Self
 
 import msgspec
-from msgspec import structs
+from msgspec import UNSET, structs
 
+from oarpy.cluster_state.bags import profile_of
 from oarpy.cluster_state.what_if import foreseen
 from oarpy.configuration import Configuration
 from oarpy.grid.calls.parts import BagOffers, BagPart, PartRequest, TaskOffer
@@ -30,7 +31,7 @@ from oarpy.grid.door.call_context import CallContext
 from oarpy.model.errors import AdmissionRefused
 from oarpy.model.job_types import BAG
 from oarpy.model.reasons import ACCEPTED, local_instant
-from oarpy.scheduler.bags.bag_pass import ends_of_tasks
+from oarpy.scheduler.bags.bag_pass import ends_of_tasks, expected_ends
 from oarpy.scheduler.bags.offers import BagOffer, sizes_of, worth_telling
 from oarpy.scheduler.gantt.gantt import Claim
 from oarpy.scheduler.plan import Placement, Plan
@@ -65,15 +66,18 @@ def offers(context: CallContext, call: Offers) -> BagOffers:
     plan, until = last_answer.number(context.connection), time.time() + settings.door.offer_time
     tasks = _tasks(context, planned, call.request, count)
     ends = _ends(context, snapshot, places, tasks, until, deadline)
-    sizes = [size for size in sizes_of(call.tasks, call.shares) if size <= len(ends)]
-    worth = worth_telling(BagOffer(size, float(ceil(ends[size - 1]))) for size in sizes)
+    seconds = None if call.profile is UNSET else call.profile
+    expected = ends if seconds is None else _expected(context, snapshot, places, tasks, until, seconds)
+    told = expected if call.end_by is None else ends
+    sizes = [size for size in sizes_of(call.tasks, call.shares) if size <= min(len(ends), len(expected))]
+    worth = worth_telling(BagOffer(size, float(ceil(told[size - 1]))) for size in sizes)
     names = _OfferNames(context, call.request, plan, until, token_hex(4))
     level = TELLS.index(settings.door.disclose)
     power = len(snapshot.platform.ids_of(snapshot.usable & snapshot.platform.default_type)) * settings.door.speed
     return BagOffers(
         plan,
         until,
-        tuple(TaskOffer(offer.tasks, offer.end, names.name(offer.tasks, offer.end)) for offer in worth),
+        tuple(names.offer(size, ends[size - 1], None if seconds is None else expected[size - 1]) for size, _ in worth),
         power if level >= TELLS.index("power") else None,
         _pending(snapshot, places) if level >= TELLS.index("load") else None,
         level >= TELLS.index("slots"),
@@ -150,6 +154,21 @@ def _ends(
     return ends_of_tasks(snapshot, matchers, share, tasks, _plan(snapshot, places), ceil(ready), deadline)
 
 
+def _expected(
+    context: CallContext,
+    snapshot: Snapshot,
+    places: dict[int, Claim],
+    tasks: Sequence[WaitingJob],
+    ready: float,
+    seconds: Mapping[str, float],
+) -> list[float]:
+    """Return when they are expected to be done, each after so many ``seconds`` on nodes of a type."""
+    settings, matchers = context.configuration.scheduler, context.reader.get().matchers
+    profile = profile_of(snapshot.platform, settings.node_type, seconds)
+    plan = _plan(snapshot, places)
+    return expected_ends(snapshot, matchers, settings.promised_share, tasks, plan, ceil(ready), profile)
+
+
 def _plan(snapshot: Snapshot, places: dict[int, Claim]) -> Plan:
     """Return the plan of the last pass for the jobs that wait."""
     placements = (
@@ -198,6 +217,11 @@ class _OfferNames:
         raise CallRefused(
             f"'{offer[:40]}' is no offer of this cluster for such tasks", hint="name the offer as it was told"
         )
+
+    def offer(self, tasks: int, end: float, expected: float | None) -> TaskOffer:
+        """Return an offer of so many tasks by ``end``, which are ``expected`` earlier if there is a profile."""
+        by = float(ceil(end))
+        return TaskOffer(tasks, by, self.name(tasks, by), None if expected is None else float(ceil(min(expected, by))))
 
     def offered(self, offer: str) -> tuple[int, float]:
         """Return how many tasks an offer is about, and by when they are done."""

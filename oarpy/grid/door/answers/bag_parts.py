@@ -14,6 +14,7 @@ from oarpy.grid.door.call_context import CallContext
 from oarpy.model.errors import UsageError
 from oarpy.store.grid import door_parts, launch_gates
 from oarpy.store.grid.door_parts import DoorPartRow, NewDoorPart
+from oarpy.store.jobs import bag_profiles
 
 
 def make(context: CallContext, call: Prepare) -> PreparedPart:
@@ -34,6 +35,8 @@ def make(context: CallContext, call: Prepare) -> PreparedPart:
     job = part_submission.submit_bag(context, part, bag)
     new = NewDoorPart(part.name, call.transaction, job, part.kind, walltime)
     door_parts.add_bag(context.connection, context.broker, new, bag.tasks, bag.offer, call.ttl)
+    if bag.profile is not UNSET:
+        bag_profiles.give(context.connection, job, bag.profile)
     launch_gates.put_bag(context.connection, job, walltime)
     return PreparedPart(str(job))
 

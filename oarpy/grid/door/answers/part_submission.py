@@ -40,7 +40,7 @@ from oarpy.client.submission.submission import (
 )
 from oarpy.client.submission.waiting_jobs import WAITING_JOBS
 from oarpy.grid.calls.parts import BagPart, GridPart, PartRequest
-from oarpy.grid.calls.table import CallRefused, Measure
+from oarpy.grid.calls.table import CallRefused, Measure, TakeProfile
 from oarpy.grid.door import grants
 from oarpy.grid.door.call_context import CallContext
 from oarpy.model.durations import format_duration
@@ -162,8 +162,8 @@ def _not_counted(_submission: Submission) -> Need:
     return Need(0, 0)
 
 
-def measuring(session: Session, call: Measure) -> Admitted:
-    """Return the admitted submission of a program that is to be measured, as the local user. Raises as ``oarsub``."""
+def measuring(session: Session, call: Measure | TakeProfile) -> Admitted:
+    """Return the admitted submission of what is to be measured, as the local user. Raises as ``oarsub``."""
     texts = {"directory": call.directory or ""}
     return admit(session, _options(call.request, _NOTHING, texts), _typed(call.request, _NOTHING), {})
 

@@ -284,6 +284,8 @@ grid_bags = table(
     column("promise", INSTANT, "by when all its tasks are done; NULL: not every cluster has answered", optional=True),
     column("expected", INSTANT, "when its last task is done as clusters plan now", optional=True),
     column("version", Integer, "how often that changed", default=0, check="version >= 0"),
+    column("profile", Text, "script by which clusters tell the seconds of a task; empty: none", default=""),
+    column("profiled", JSONB, "these by cluster and type of nodes, and why some are not known", optional=True),
 )
 
 grid_bag_parts = table(
