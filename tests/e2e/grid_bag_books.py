@@ -85,7 +85,7 @@ def _check_bag(
             wrong["is lost, and may run again"] += 1
         if not promised and times:
             wrong["ran without a promise"] += 1
-    if promised and (state == "Error") != (lost > 0):
+    if promised and (state == "Error") != (lost > 0 or "heard late" in message):
         wrong[f"lost {lost}, and the bag is told {state}"] += 1
     if state == "Error" and not message:
         wrong["nothing is told"] += 1

@@ -45,6 +45,8 @@ END_TIME = 300.0
 """Seconds for the next job to be over, once nothing fails any more, and for the next one that can be struck."""
 _MOST_OPEN = 120
 """So many mapped jobs may be under way before faults wait for them."""
+_STAYS = "the job stays"
+"""What is said of a bag whose promise takes longer than its user waits."""
 _MARK = 'echo "$OAR_GRID_JOB_ID $OAR_GRID_COMPONENT $(date +%s.%N)" >> marks; sleep'
 _SETTINGS = {"algorithm": 1, "period": 5.0, "threshold": 0.0, "kill_grace": 1.0}
 _BAG_SETTINGS = {"provider_lost": 5.0, "watch_period": 0.3}
@@ -169,7 +171,7 @@ class GridCampaign:
         until = time.monotonic() + 120
         while True:
             done = self.grid.run("oargridsub", "-d", str(self.grid.home), *words, check=False)
-            if done.returncode == 0:
+            if done.returncode == 0 or _STAYS in done.stderr:
                 return
             self.refused[f"{done.returncode} ({(done.stderr.splitlines() or [''])[-1]})"] += 1
             if time.monotonic() > until:

@@ -61,6 +61,7 @@ _CANCEL_PERIOD = 30.0
 """Seconds after which a cluster is asked again to end a part that goes on."""
 _TOGETHER = 100
 """Events that are taken in by one transaction."""
+_LOST_NO_MORE = "all of its tasks had ended: that was heard late, when some had been told lost"
 _LIVE = (GridPartState.COMMITTING, GridPartState.WAITING, GridPartState.FREEZING, GridPartState.FROZEN)
 
 
@@ -211,7 +212,7 @@ def _change_parts(connection: Connection, cluster: str, events: Sequence[PartEve
         job = jobs[part.job]
         if isinstance(event, PartTaskOver | PartCompletion):
             if job.kind == "bag":
-                _note_of_bag(connection, event)
+                _note_of_bag(connection, job, event)
             continue
         if event.part in changed:
             (part,) = broker_parts.by_name(connection, [event.part])
@@ -257,12 +258,14 @@ def change_part(connection: Connection, part: GridPartRow, job: GridJobRow, even
         _heard_late(connection, job)
 
 
-def _note_of_bag(connection: Connection, event: PartTaskOver | PartCompletion) -> None:
+def _note_of_bag(connection: Connection, job: GridJobRow, event: PartTaskOver | PartCompletion) -> None:
     """Note the events of tasks of a bag, or when they are done."""
-    if isinstance(event, PartTaskOver):
-        bags.task_over(connection, event.part, event.task, event.status, event.reason)
-    else:
+    if isinstance(event, PartCompletion):
         bags.note_completion(connection, event.part, event.completion)
+        return
+    bags.task_over(connection, event.part, event.task, event.status, event.reason)
+    if job.state is GridJobState.ERROR and bags.all_ended(connection, job.id):
+        broker_jobs.note(connection, [job.id], _LOST_NO_MORE)
 
 
 def _change_job(connection: Connection, job: GridJobRow, part: GridPartRow, event: PartEvent) -> None:

@@ -126,6 +126,10 @@ _TASKS = """
     WHERE job = %s AND state <> 'Gone'
     ORDER BY task, array_position(ARRAY['Over', 'Live', 'Failed', 'Asked', 'Lost'], state)
 """
+_ALL_ENDED = """
+    SELECT count(DISTINCT t.task) = b.tasks FROM grid_bags b JOIN grid_bag_tasks t USING (job)
+    WHERE b.job = %s AND t.state IN ('Over', 'Failed') GROUP BY b.job
+"""
 _COMPOSING = "SELECT EXISTS (SELECT FROM grid_bags b JOIN grid_jobs j ON j.id = b.job WHERE j.state = 'Submitted')"
 _LOOKED = "UPDATE grid_bags SET used_policy = %s, told = %s WHERE job = %s"
 _PROFILED = "UPDATE grid_bags SET profiled = %s WHERE job = %s"
@@ -252,6 +256,12 @@ def move(
     """Bring the tasks of parts that are in one of some states to another one; return their numbers."""
     values = [target, message[:1000], list(parts), list(sources)]
     return sorted(task for (task,) in connection.execute(_MOVE, values))
+
+
+def all_ended(connection: Connection, job: int) -> bool:
+    """Tell whether each task of a bag is known to have ended by itself."""
+    row = connection.execute(_ALL_ENDED, [job]).fetchone()
+    return row is not None and bool(row[0])
 
 
 def task_over(connection: Connection, part: str, task: int, status: int | None, message: str) -> None:
