@@ -16,6 +16,7 @@ from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import bags, broker_jobs, decisions
 from oarpy.store.grid.bags import GridBagRow
 from tests.harness.claim_rounds import BrokerKilled, ClaimRounds
+from tests.harness.inline_calls import answer_instead
 
 pytestmark = pytest.mark.db
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
@@ -246,6 +247,39 @@ def test_the_tasks_of_a_lost_cluster_run_elsewhere_or_are_lost(rounds: ClaimRoun
     rounds.clusters["south"].faults.forget()
     rounds.until(1100)
     assert rounds.there()["south"] == {}
+    if not types:
+        late = "all of its tasks had ended: that was heard late, when some had been told lost"
+        assert (rounds.job(job).state, rounds.job(job).message) == (GridJobState.ERROR, late)
+        assert [task.state for task in bags.tasks_of(rounds.connection, job)] == ["Over"] * 32
+
+
+@pytest.mark.parametrize("types", [("idempotent",), ()])
+def test_tasks_of_an_award_that_lapsed_undecided_run_elsewhere(rounds: ClaimRounds, types: tuple[str, ...]) -> None:
+    south = rounds.clusters["south"]
+    south.faults.strike(OrderedFault("commit", BrokerKilled()))
+    job = rounds.bag(32, 100, *types)
+    with pytest.raises(BrokerKilled):
+        rounds.round()
+    rounds.kill()
+    south.faults.cut = True
+    rounds.until(90)
+    south.faults.forget()
+    assert over(rounds, job, 1000) == (GridJobState.TERMINATED, "")
+    assert [task.state for task in bags.tasks_of(rounds.connection, job)] == ["Over"] * 32
+
+
+def test_offers_that_are_over_when_the_last_cluster_answers_are_asked_for_anew(rounds: ClaimRounds) -> None:
+    waits = [HOLDS + 1.0]
+
+    def late(call: Any, real: Any) -> Any:
+        rounds.clock.advance(waits.pop() if waits else 0)
+        return real(call)
+
+    answer_instead(rounds.clusters["south"], Offers, late)
+    job = rounds.bag(16)
+    rounds.until(HOLDS + 3)
+    assert row(rounds, job).promise is not None
+    assert row(rounds, job).rounds == 0
 
 
 def test_tasks_that_a_cluster_ends_when_it_is_back_stay_lost(rounds: ClaimRounds) -> None:

@@ -126,7 +126,7 @@ class Claimer(BrokerModule):
                 self._held(connection, transaction, result)
             case ("outcome", int(transaction), *_), str():
                 with self._one_outcome(connection, transaction):
-                    self._transactions.heard(connection, name, result)
+                    self._bags.confirmed(connection, self._transactions.heard(connection, name, result))
 
     def _rooms_found(self, connection: Connection, rooms: RoomsFound) -> None:
         """Let the jobs of a look decide one after the other, by id."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation
-from oarpy.grid.calls.table import Abort, CallRefused, Commit
+from oarpy.grid.calls.table import Abort, CallRefused, Commit, PartsUndone
 from oarpy.model.errors import OarpyError
 
 Verb = Literal["commit", "abort"]
@@ -25,6 +25,12 @@ class TransactionEnd:
     verb: Verb
     begin: float | None = None
     hosts: Sequence[str] = ()
+
+
+class Undone(str):
+    """Why a cluster refuses a commit that undid what it had prepared: nothing of that began."""
+
+    __slots__ = ()
 
 
 Doubt = Callable[[str, int], None]
@@ -56,7 +62,8 @@ def _answer(end: TransactionEnd, verb: Verb, doubt: Doubt | None) -> Conversatio
     while True:
         (answer,) = yield CallBatch([ClusterCall(end.cluster, call)], pause=pause)
         if isinstance(answer, CallRefused):
-            return str(answer) or "refused"
+            text = str(answer) or "refused"
+            return Undone(text) if answer.code == PartsUndone.code else text
         if not isinstance(answer, OarpyError):
             return ""
         times += 1

@@ -30,7 +30,7 @@ from random import Random
 
 from oarpy.grid.broker.acts import Act, Amend, Evict, Freeze, Prepared, Terms, prepare
 from oarpy.grid.broker.conversations import Conversations
-from oarpy.grid.broker.outcomes import TransactionEnd, Verb, tell
+from oarpy.grid.broker.outcomes import TransactionEnd, Undone, Verb, tell
 from oarpy.model.states import GridJobState, GridPartState, GridTransactionState
 from oarpy.store.database import Connection
 from oarpy.store.grid import broker_jobs, broker_parts, transactions
@@ -73,7 +73,7 @@ class Confirmed:
     """A cluster's confirmation that it knows how a transaction ended; ``refusal`` says why it did not carry it out.
 
     ``stayed``: a part there went on in its old place, and the move failed; for an amendment the other clusters still
-    get the outcome. ``dropped`` has the jobs whose parts the cluster has dropped.
+    get the outcome. ``dropped`` has the jobs whose parts the cluster has dropped; ``undone``: it knows that none began.
     """
 
     transaction: int
@@ -81,6 +81,7 @@ class Confirmed:
     refusal: str = ""
     stayed: bool = False
     dropped: Sequence[int] = ()
+    undone: bool = False
 
     def map_anew(self, connection: Connection) -> None:
         """Let mapped jobs whose parts were dropped be mapped again."""
@@ -228,7 +229,7 @@ class Transactions:
             lost = refusal if verb == "commit" else "" if refusal else _TOO_LATE
         dropped = [part.job for part in there if lost and part.state is GridPartState.COMMITTING]
         transactions.note_known(connection, number, cluster, lost)
-        return Confirmed(number, cluster, lost, dropped=dropped)
+        return Confirmed(number, cluster, lost, dropped=dropped, undone=isinstance(result, Undone))
 
 
 def _old(act: Act) -> str:

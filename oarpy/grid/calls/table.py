@@ -78,6 +78,12 @@ class CallRefused(OarpyError):
     exit_status = 3
 
 
+class PartsUndone(CallRefused):
+    """A cluster undid what it had prepared, before it heard of the decision: nothing of that began."""
+
+    code = "parts_undone"
+
+
 class Call(Struct, Generic[Answered], frozen=True, kw_only=True, tag_field="call", forbid_unknown_fields=True):
     """A call to a cluster; ``key`` ties the answer to it.
 

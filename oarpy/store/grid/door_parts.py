@@ -60,6 +60,7 @@ _ADD_BAG = """
     VALUES (%(broker)s, %(name)s, %(job)s, %(kind)s, %(transaction)s, %(walltime)s * interval '1 second',
             clock_timestamp() + %(ttl)s * interval '1 second', %(tasks)s, %(offer)s)
 """
+_WERE_PREPARED = "SELECT FROM door_parts WHERE (broker, transaction) = (%s, %s) AND state = 'Aborted' LIMIT 1"
 _TAKEN_UP = "SELECT FROM door_parts WHERE (broker, offer) = (%s, %s)"
 _PROMISE = "SELECT extract(epoch FROM promise)::float8 FROM bags WHERE bag_id = %s"
 _TASKS = "SELECT job_id FROM jobs WHERE array_id = %s AND 'bag' = ANY(types) AND is_live(state) ORDER BY job_id"
@@ -331,6 +332,11 @@ def take_places(connection: Connection, broker: str, transaction: str) -> None:
     """Let the parts that a transaction made have the resources of the parts whose places they take."""
     rows = connection.execute(_TAKE_PLACES, {"broker": broker, "transaction": transaction}).fetchall()
     connection.execute(_ALONE, [[job for job, alone in rows if alone]])
+
+
+def were_prepared(connection: Connection, broker: str, transaction: str) -> bool:
+    """Tell whether parts of a transaction that was undone are known here."""
+    return connection.execute(_WERE_PREPARED, [broker, transaction]).fetchone() is not None
 
 
 def is_held(connection: Connection, broker: str, part: str) -> None:

@@ -193,7 +193,7 @@ def test_every_call_has_a_line_and_is_answered_at_the_door() -> None:
     table = set(get_args(AnyCall))
     assert {type(call) for call, _ in LINES} == table
     assert set(session._ANSWERS) == table
-    assert table - set(ANSWERS) == {Commit, Abort, Measure, TellCompletions}
+    assert table - set(ANSWERS) == {Commit, Abort, Measure, TakeProfile, TellCompletions}
 
 
 def changed(way: str, value: Any) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from oarpy.store.grid.clusters import GridClusterRow
 
 _PATIENCE, _PATIENCE_A_TASK = 20.0, 0.01
 """Seconds that a cluster has for its answer, and for each task: it plans them."""
+_TO_AWARD = 2.0
+"""Seconds for which an offer is to hold still when tasks are shared out."""
 _HORIZON = 366 * 86_400.0
 _LEFT = "it is not in use any more"
 _NOT_HEARD = "it was not heard yet"
@@ -82,10 +84,15 @@ class OffersFound:
         profile = dict(answer.profile) or UNSET
         return BagPart(tuple(tasks), offer.end, offer.name, strict, profile)
 
-    def outdated(self, rows: Sequence[GridClusterRow]) -> frozenset[str]:
-        """Return the clusters that told of a newer plan than that of their offers."""
+    def outdated(self, rows: Sequence[GridClusterRow], now: float) -> frozenset[str]:
+        """Return the clusters that told of a newer plan than that of their offers, or whose offers are over soon."""
         answers = self.answers
-        return frozenset(row.name for row in rows if row.name in answers and answers[row.name].is_older_than(row.plan))
+        return frozenset(
+            row.name
+            for row in rows
+            if row.name in answers
+            and (answers[row.name].is_older_than(row.plan) or answers[row.name].offered.until < now + _TO_AWARD)
+        )
 
 
 def objection(row: GridClusterRow, user: str, tolerance: float) -> str:

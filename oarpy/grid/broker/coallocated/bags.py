@@ -41,7 +41,7 @@ from oarpy.grid.broker.coallocated.deadline_jobs import ANEW, MODULE, usable
 from oarpy.grid.broker.coallocated.job_files import GridJobFile
 from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation, Conversations
 from oarpy.grid.broker.decisions import DrivenCore
-from oarpy.grid.broker.transactions import Transactions, note_prepared, part_name
+from oarpy.grid.broker.transactions import Confirmed, Transactions, note_prepared, part_name
 from oarpy.grid.calls.parts import BagCompletion, BagPart, GridPart
 from oarpy.grid.calls.table import CallRefused, ClusterSilent, TellCompletions
 from oarpy.grid.core.bag_awards import AwardTasks, BagAsked, RefuseBag
@@ -60,7 +60,7 @@ _TTL = 60.0
 _ROUNDS, _MOST_ROUNDS = 3, 6
 """Rounds in which offers have to be kept, and rounds in all."""
 _MOST_TIMES = 3
-"""How often a cluster is asked for offers before they are used, though its plan has changed."""
+"""How often clusters are asked for offers before these are used, though plans have changed, or offers are over."""
 _PAUSE = (0.2, 1.0)
 """Seconds, by chance between these, after which clusters are asked anew."""
 _AGAIN = 10.0
@@ -311,7 +311,7 @@ class GridBags:
     def offers_found(self, connection: Connection, file: GridJobFile, offers: OffersFound, now: float) -> None:
         """Share tasks out by the offers of clusters, and ask for them.
 
-        Clusters that told of a newer plan meanwhile are asked anew before, some times.
+        Clusters that told of a newer plan meanwhile, or whose offers are over, are asked anew before, some times.
         """
         bag = bags.of_job(connection, file.job.id)
         tasks = bags.open_tasks(connection, bag)
@@ -319,7 +319,7 @@ class GridBags:
             return
         known = usable(connection)
         offers = offers.of(known)
-        if (outdated := offers.outdated(known)) and offers.times < _MOST_TIMES:
+        if (outdated := offers.outdated(known, now)) and offers.times < _MOST_TIMES:
             rows = [row for row in known if row.name in outdated]
             again = ask_again(rows, file.job, file.components[0], offers, now)
             self.conversations.begin(("offers", file.job.id), again)
@@ -401,6 +401,13 @@ class GridBags:
             return
         broker_jobs.note(connection, [file.job.id], reason[:1000])
         self._next_look[file.job.id] = now + self.chance.uniform(*_PAUSE)
+
+    def confirmed(self, connection: Connection, confirmed: Confirmed) -> None:
+        """Open the tasks of an award that lapsed on a cluster before it heard of the decision: none of them began."""
+        if confirmed.dropped and confirmed.undone:
+            rows = broker_parts.of_transaction(connection, confirmed.transaction)
+            names = [row.name for row in rows if row.cluster == confirmed.cluster]
+            bags.move(connection, names, ["Live"], "Gone", confirmed.refusal)
 
     def _heed(self, job: int, result: Prepared) -> None:
         """Remember clusters that refused for another reason than that an offer is worse by now."""

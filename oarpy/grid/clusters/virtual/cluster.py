@@ -63,6 +63,7 @@ from oarpy.grid.calls.table import (
     Idle,
     Measure,
     Offers,
+    PartsUndone,
     Prepare,
     PrepareAll,
     Profiled,
@@ -160,6 +161,8 @@ class _Transaction:
     frozen: list[str] = field(default_factory=list)
     cleared: MachineJob | None = None
     """Keeps the processors of evicted jobs, and idle ones, until the parts come that need both."""
+    undone: bool = False
+    """It was aborted, or lapsed, when it had parts that it made."""
 
 
 class SimulatedCluster:
@@ -471,6 +474,7 @@ class SimulatedCluster:
 
     def _undo(self, transaction: _Transaction) -> None:
         transaction.state = "aborted"
+        transaction.undone = transaction.undone or bool(transaction.made)
         self._release_cleared(transaction)
         for name in list(transaction.made):
             self._bags.drop(self._parts[name])
@@ -574,6 +578,8 @@ class SimulatedCluster:
     def _commit(self, call: Commit) -> None:
         """Let prepared parts go; delete withdrawn ones."""
         name, transaction = call.transaction, self._transactions.get(call.transaction)
+        if transaction is not None and transaction.undone:
+            raise PartsUndone(f"transaction {name!r} was undone on cluster {self.name!r}: it was aborted, or lapsed")
         if transaction is None or transaction.state == "aborted":
             raise CallRefused(f"transaction {name!r} holds nothing on cluster {self.name!r}: it was aborted, or lapsed")
         if transaction.state == "committed":

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from msgspec import UNSET
 
 from oarpy.grid.calls.parts import PreparedPart
-from oarpy.grid.calls.table import Abort, Amend, Begin, CallRefused, Cancel, Commit, Prepare
+from oarpy.grid.calls.table import Abort, Amend, Begin, CallRefused, Cancel, Commit, PartsUndone, Prepare
 from oarpy.grid.door.answers import bag_parts, part_submission, program_rates
 from oarpy.grid.door.call_context import CallContext
 from oarpy.model.errors import Unreachable
@@ -114,6 +114,8 @@ def commit(context: CallContext, call: Commit) -> None:
     if state == "Committed":
         return
     rows = door_parts.undecided(connection, broker, transaction) if state == "Prepared" else []
+    if state == "Aborted" and door_parts.were_prepared(connection, broker, transaction):
+        raise PartsUndone(f"transaction '{transaction}' was undone here", hint="it was aborted, or lapsed")
     if not rows:
         raise CallRefused(f"transaction '{transaction}' holds nothing here", hint="it was aborted, or lapsed")
     prepared = [row for row in rows if row.state == "Prepared"]
