@@ -59,3 +59,15 @@ def test_without_a_program_nodes_forget_what_one_has_found(connection: Connectio
     cluster.settle()
     assert cluster.sent(CheckHealth) == [("n1", CheckHealth("", 60.0)), ("n2", CheckHealth("", 60.0))]
     assert cluster.launcher._parts[-1].wait() == float("inf")
+
+
+def test_every_node_of_a_job_is_checked_after_it(connection: Connection) -> None:
+    cluster = cluster_with(connection, "/site/check")
+    job = cluster.submit("/nodes=2")
+    cluster.settle()
+    part = next(part for part in cluster.launcher._parts if isinstance(part, NodeHealth))
+    before = dict(part._due)
+    assert before.keys() == {"n1", "n2"}
+    cluster.end(job)
+    cluster.settle()
+    assert all(part._due[node] < before[node] for node in before), "sooner than at the end of the interval"

@@ -9,7 +9,7 @@ from oarpy.configuration import Nodes
 from oarpy.modules.launcher.parts import Hears, Part, Round
 from oarpy.store.jobs.execution import Agenda
 from oarpy.store.platform import nodes
-from oarpy.wire.messages import ChannelLost, CheckHealth, Ended, Health, Ready
+from oarpy.wire.messages import ChannelLost, CheckHealth, Cleaned, Ended, Health, Ready
 
 UNHEALTHY = "HEALTH_CHECK"
 """Type of the event of a node whose check failed."""
@@ -34,7 +34,13 @@ class NodeHealth(Part):
 
     def hears(self) -> Hears:
         """The method for each report that is heard here."""
-        return {Ready: self._open, ChannelLost: self._lose, Ended: self._note_end, Health: self._note}
+        return {
+            Ready: self._open,
+            ChannelLost: self._lose,
+            Ended: self._note_end,
+            Cleaned: self._note_end,
+            Health: self._note,
+        }
 
     def record(self, turn: Round) -> None:
         """Suspect the nodes whose check failed."""
@@ -61,7 +67,8 @@ class NodeHealth(Part):
     def _lose(self, node: str, _report: ChannelLost) -> None:
         self._due.pop(node, None)
 
-    def _note_end(self, node: str, _report: Ended) -> None:
+    def _note_end(self, node: str, _report: Ended | Cleaned) -> None:
+        """Have a node checked soon on which a job has ended: on its first node, and on the others."""
         if self._order.program and self._due.get(node, math.inf) < math.inf:
             self._due[node] = min(self._due[node], self._last.get(node, -math.inf) + _SOON)
 
