@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from oarpy.grid.local import mpi_job
+from oarpy.grid.local import frame_demo, mpi_job
 from oarpy.grid.local.bag_demo import DISCLOSE, SITE, BagDemo
+from oarpy.grid.local.frame_demo import FrameDemo
 from oarpy.grid.local.local_grid import add_clusters
 from oarpy.grid.local.map_demo import MapDemo
 from oarpy.grid.local.metajob_demo import MetajobDemo
@@ -35,6 +36,20 @@ def test_bags_are_shared_out_and_coordination_lets_others_be_done_earlier(
     assert "12 tasks ran, each once" in shown
     minutes = dict(re.findall(r"^(with|without) coordination +: (\d+) minutes$", shown, re.MULTILINE))
     assert int(minutes["with"]) < 5 < int(minutes["without"])
+
+
+def test_frames_are_profiled_and_rendered_over_clusters_where_povray_is(
+    cluster_databases: Callable[[], dict[str, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with brokered_clusters(CORES, cluster_databases, site=SITE, watch_period=0.3) as grid:
+        add_clusters(grid)
+        FrameDemo(grid).run()
+    shown = capsys.readouterr().out
+    if frame_demo.what_is_missing():
+        assert "A bag of frames is not shown: there is no " in shown
+    else:
+        assert "(expected by " in shown
+        assert "6 frames are rendered" in shown
 
 
 def test_a_program_of_mpi_shifts_after_early_ends_and_another_goes_to_one_cluster(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from oarpy.grid.local.bag_demo import DISCLOSE, SITE, BagDemo
+from oarpy.grid.local.frame_demo import FrameDemo
 from oarpy.grid.local.local_grid import add_clusters, local_grid
 from oarpy.grid.local.map_demo import MapDemo
 from oarpy.grid.local.metajob_demo import MetajobDemo
@@ -35,6 +36,7 @@ def run_grid_demo() -> None:
             GridDemo(grid).run()
             MetajobDemo(grid).run()
             MapDemo(grid).run()
+            FrameDemo(grid).run()
             BagDemo(grid).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -86,7 +86,10 @@ def end_record(end: ExpectedEnd) -> dict[str, JsonValue]:
 
 def _bag_lines(row: GridBagRow) -> list[str]:
     """Say by what the tasks of a bag were shared out, and what was missing for its policy and its profile."""
-    fell_back = "" if row.used_policy == row.policy else f": clusters told too little for {row.policy}"
+    fell_back = ""
+    if row.used_policy != row.policy:
+        late = row.used_policy == "nolb"
+        fell_back = ", since its deadline cannot be met" if late else f": clusters told too little for {row.policy}"
     return [
         f"  its tasks were shared out by {row.used_policy}{fell_back}",
         *(f"  {one_line(text)}" for text in row.missing),
