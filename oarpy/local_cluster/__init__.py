@@ -2,8 +2,8 @@
 
 ``sandbox`` makes, runs and removes such a cluster; ``demo``, ``gpu_demo`` and ``mapping_demo`` are ``oarpy demo``,
 ``own_cluster`` is ``oarpy try``.
-They use the commands of the installation as a user would. May import ``oarpy.postgres``, ``oarpy.store``,
-``oarpy.transport`` and ``oarpy.model``.
+They use the commands of the installation as a user would, and set it up by ``oarpy.client.installation``. May import
+``oarpy.client`` and everything below it.
 """
 
 from __future__ import annotations

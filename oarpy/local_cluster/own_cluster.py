@@ -22,7 +22,7 @@ NODES = 4
 CORES = 2
 """The number of cores of each node."""
 _GATEWAY_TIMEOUT = 30.0
-_PAGE_TIMEOUT = 10.0
+_PAGE_TIMEOUT = 60.0
 _POLL = 0.05
 _PAGE_LIBRARIES = ("fastapi", "uvicorn", "python_multipart")
 

@@ -18,6 +18,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from oarpy.client.installation import upgrade_installation
+from oarpy.configuration import load
 from oarpy.frontend.call import CALLS
 from oarpy.model.errors import OarpyError
 from oarpy.postgres import embedded_server
@@ -32,6 +34,7 @@ Settings = Mapping[str, Mapping[str, str | int | float | bool | Sequence[str] | 
 _STOP_TIMEOUT = 30.0
 _LONGEST_SOCKET = 100
 """Bytes of a path. In a folder with a longer one the cluster does without a gateway."""
+_GATEWAY_TIMEOUT = 30.0
 _POLL = 0.02
 
 
@@ -53,7 +56,7 @@ class Sandbox:
         self._configure()
         if not self._url:
             embedded_server.start(self.directory / "postgresql")
-        self.run("oarpy", "db", "upgrade")
+        upgrade_installation(load(self.environment()), wait=0)
 
     def start(self) -> None:
         """Start ``oarpy server`` in the background; its log goes to ``server.log``."""
@@ -228,6 +231,7 @@ def running_sandbox(
             embedded_server.start(directory / "postgresql", settings=database)
         sandbox.create()
         sandbox.start()
+        sandbox.wait_for_gateway(_GATEWAY_TIMEOUT)
         for words in commands:
             sandbox.run(*words)
         yield sandbox
