@@ -255,10 +255,10 @@ def delete_link(cluster: First, other: Second) -> None:
 def list_links(as_json: Json = False) -> None:
     """Print the links."""
     from oarpy.client.session import open_session
-    from oarpy.negotiation.store import links
+    from oarpy.store.platform import cluster_links
 
     with open_session("oaradmin") as session:
-        stored = links.links(session.connection)
+        stored = cluster_links.links(session.connection)
     if as_json:
         write(json_text([list(row) for row in stored]))
         return

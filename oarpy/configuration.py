@@ -411,6 +411,7 @@ class GridSettings:
     commit_lead: PositiveSeconds = 15.0
     begin_time: PositiveSeconds = 60.0
     transfer: Seconds = 0.8
+    transfer_size: NotNegative = 500_000
     hint_interval: PositiveSeconds = 10.0
     bag_policy: Literal["plb", "dplb", "dplbv2", "nolb", "slots"] = "plb"
     coordination: bool = True

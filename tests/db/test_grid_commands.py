@@ -102,6 +102,15 @@ def test_parts_on_named_clusters_are_waited_for(
     assert "[OAR_GRIDSUB] [a] Reservation success on a : batchId = 17\n" in out
 
 
+def test_links_between_clusters_of_a_broker_are_described(oarsub: Submitter) -> None:
+    link = ("links", "set", "b_2", "a", "--latency", "0.5", "--bandwidth", "1e6")
+    assert oarsub(*link, command="oaradmin").status == 0
+    unknown = oarsub("links", "set", "c", *link[3:], command="oaradmin")
+    assert (unknown.status, unknown.out) == (4, "")
+    assert "there is no cluster 'c'" in unknown.err
+    assert json.loads(oarsub("links", "list", "-J", command="oaradmin").out) == [["a", "b_2", 0.5, 1e6]]
+
+
 def test_one_cluster_refuses(connection: Connection, oarsub: Submitter, cluster_environment: dict[str, str]) -> None:
     with process(cluster_environment, "oargridsub", "-w", "1:0:0", PARTS) as running:
         job = waits_for(running)

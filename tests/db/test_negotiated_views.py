@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from oarpy.negotiation.store import links
+from oarpy.store.platform import cluster_links
 from tests.harness.gateway_process import GatewayProcess, gateway
 from tests.harness.launchers import LauncherProcess, launcher, negotiator
 from tests.harness.oarsub_cluster import build, decide, run_pass, settings
@@ -62,7 +62,7 @@ def test_cores_are_counted_those_free_throughout_told_and_changes_of_clusters_na
     assert sorted(view["exact"]["all"]) == [[2, [[now + duration, None]]], [10, [[now, None]]]]
     assert one.hear("estimate")["start"] == now + duration
 
-    links.set_link(connection, "all", "elsewhere", 0.01, 1e9)
+    cluster_links.set_link(connection, "all", "elsewhere", 0.01, 1e9)
     decide(connection)
     assert one.hear("changeNotify") == {"message": "changeNotify", "serial": 3, "changes": {}, "icinfo": ["all"]}
     connection.execute("UPDATE resources SET state = 'Suspected' WHERE network_address = 'n4'")

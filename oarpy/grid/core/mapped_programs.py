@@ -16,7 +16,8 @@ After chapter 5 of M. A. S. Netto, "Adaptive Co-Allocation of Distributed Resour
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import combinations
 from math import fsum, inf
 
 from oarpy.grid.core.broker_state import BrokerState, JobId
@@ -48,8 +49,9 @@ Cores = Mapping[str, Mapping[str, int]]
 class MappedProgram:
     """The request of a program: its processes, and ``procs`` cores, at most ``at_most`` of them on single clusters.
 
-    ``transfer`` are the seconds to pass on the result of a process between clusters; a walltime exceeds the prediction
-    by ``margin`` percent. The cluster ``first`` is asked first. The program is to be over by ``end_by``.
+    ``transfer`` are the seconds to pass on the result of a process between clusters. ``links`` has others by two
+    clusters, in the order of their names; the slowest of a place counts. A walltime exceeds the prediction by
+    ``margin`` percent. The cluster ``first`` is asked first. The program is to be over by ``end_by``.
     """
 
     id: JobId
@@ -62,6 +64,7 @@ class MappedProgram:
     first: str
     at_most: Parts
     end_by: float = inf
+    links: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +221,15 @@ def _mapped(job: MappedProgram, told: Told, cores: Cores) -> tuple[ProcessMap, s
     """Return the map over cores, and why it is of another model; types are named ``cluster/type``."""
     counted = {f"{name}/{kind}": count for name, kinds in cores.items() for kind, count in kinds.items()}
     rates = {f"{name}/{kind}": told[name][kind].rates for name, kinds in cores.items() for kind in kinds}
-    program = Program(job.processes, job.iterations, job.transfer if len(cores) > 1 else 0)
+    program = Program(job.processes, job.iterations, _transfer(job, cores))
     process_map, fault = mapped_or_usual(job.model, counted, rates, program)
     return bounded(process_map), fault
+
+
+def _transfer(job: MappedProgram, cores: Cores) -> float:
+    """Return the seconds to pass on a result; nothing on one cluster."""
+    pairs = combinations(sorted(cores), 2)
+    return max((job.links.get(one, {}).get(other, job.transfer) for one, other in pairs), default=0)
 
 
 def _with_map(

@@ -37,8 +37,14 @@ def _watcher(configuration: Configuration) -> Module:
 def _claimer(configuration: Configuration) -> Module:
     settings = configuration.grid
     times = ClaimTimes(kill_grace=settings.kill_grace)
-    margin = configuration.processes.margin
-    rules = MetajobRules(settings.commit_lead, settings.threshold, settings.begin_time, settings.transfer, margin)
+    rules = MetajobRules(
+        settings.commit_lead,
+        settings.threshold,
+        settings.begin_time,
+        settings.transfer,
+        configuration.processes.margin,
+        settings.transfer_size,
+    )
     tolerance = settings.clock_tolerance
     bags = BagRules(settings.coordination, settings.provider_lost, configuration.scheduler.profile_limit)
     return Claimer(deadline_rules(settings), times, tolerance, _connections(settings), metajobs=rules, bags=bags)

@@ -16,12 +16,13 @@ from oarpy.negotiation.messages import ClusterFilter
 from oarpy.negotiation.passes.cluster_facts import ClusterFacts, Informed, renewed
 from oarpy.negotiation.passes.shown_clusters import ShownClusters
 from oarpy.negotiation.profiles import Time
-from oarpy.negotiation.store import ghosts, links
+from oarpy.negotiation.store import ghosts
 from oarpy.negotiation.store.applications import ApplicationRow
 from oarpy.scheduler.gantt.gantt import Gantt
 from oarpy.scheduler.job_roles import EXCLUSIVE
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.store.database import Connection
+from oarpy.store.platform import cluster_links
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def first_view(
     view = ClusterViews(snapshot.platform, shown.all, settings.view_steps).view(
         application, GanttLook.at(gantt, job), now
     )
-    facts = ClusterFacts(shown.at(row.level), links.links(connection), configuration.scheduler.security_time)
+    facts = ClusterFacts(shown.at(row.level), cluster_links.links(connection), configuration.scheduler.security_time)
     return FirstView(
         {name: (1, profile.flat(now)) for name, profile in view.profiles.items()},
         {name: (1, groups.flat(now)) for name, groups in view.groups.items()},

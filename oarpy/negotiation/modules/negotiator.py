@@ -47,13 +47,14 @@ from oarpy.negotiation.modules.gateway_call import GatewayCall
 from oarpy.negotiation.modules.resize_messages import ResizeMessages
 from oarpy.negotiation.passes.cluster_facts import ClusterFacts
 from oarpy.negotiation.passes.shown_clusters import ShownClusters
-from oarpy.negotiation.store import applications, growth, links, unattended
+from oarpy.negotiation.store import applications, growth, unattended
 from oarpy.negotiation.store.applications import ApplicationRow
 from oarpy.negotiation.store.growth import JobGrowth
 from oarpy.negotiation.store.row_faults import fault
 from oarpy.store import notifications
 from oarpy.store.database import Connection
 from oarpy.store.jobs.kill_requests import ask_once
+from oarpy.store.platform import cluster_links
 from oarpy.wire.messages import APPLICATION_DONE
 
 log = structlog.get_logger()
@@ -358,7 +359,7 @@ class Negotiator:
     ) -> None:
         with connection.transaction():
             clusters = self._clusters(connection)
-            known = links.links(connection)
+            known = cluster_links.links(connection)
             row = applications.named(connection, [conversation.job]).get(conversation.job) if conversation.job else None
         counted = clusters.at(row.level if row else HOST)
         unknown = sorted({*(message.clusters or ())} - {each.name for each in counted})

@@ -14,7 +14,7 @@ from oarpy.negotiation.core.line import FreedHosts, KeptHosts, KeptPlace, Negoti
 from oarpy.negotiation.messages import ClusterFilter
 from oarpy.negotiation.passes.cluster_facts import ClusterFacts, Informed, renewed
 from oarpy.negotiation.passes.shown_clusters import ShownClusters
-from oarpy.negotiation.store import applications, ghosts, links
+from oarpy.negotiation.store import applications, ghosts
 from oarpy.negotiation.store.applications import ApplicationRow
 from oarpy.negotiation.store.row_faults import fault
 from oarpy.scheduler.plan import Plan
@@ -22,6 +22,7 @@ from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.snapshot import Snapshot
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.store.database import Connection
+from oarpy.store.platform import cluster_links
 
 _LATE = 2.0
 """Seconds between the end of a job and the moment at which a pass can see it, at most."""
@@ -50,7 +51,7 @@ class ApplicationLine:
         self.unasked: frozenset[int] = frozenset()
         self._shown: ShownClusters | None = None
         self._passing: dict[str, tuple[str, ...]] = {}
-        self._links: list[links.Link] = []
+        self._links: list[cluster_links.Link] = []
         self._security = 0.0
         self._marks: dict[str, dict[str, tuple[str, str]]] = {}
 
@@ -79,7 +80,7 @@ class ApplicationLine:
         platform, now, security = snapshot.platform, snapshot.now, snapshot.security_time
         if self._shown is None or self._shown.platform is not platform:
             self._shown, self._passing = ShownClusters(self._settings, platform, snapshot.consumables), {}
-        self._links, self._security, self._marks = links.links(connection), security, {}
+        self._links, self._security, self._marks = cluster_links.links(connection), security, {}
         waiting.sort(key=lambda row: (self.ranks[row.job], row.job))
         line = tuple(self._job(connection, row, self._shown) for row in waiting[: self._settings.most_applications])
         freed = self._freed(connection, now)

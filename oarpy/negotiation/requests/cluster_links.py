@@ -1,4 +1,4 @@
-"""Links between clusters, which are described to applications that negotiate."""
+"""Links between clusters, which are described to applications that negotiate; those of a broker are links, too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import time
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, UsageError
 from oarpy.negotiation.passes.shown_clusters import ShownClusters
-from oarpy.negotiation.store import links
+from oarpy.store.grid import clusters
+from oarpy.store.platform import cluster_links as links
 
 
 def set_link(session: Session, first: str, second: str, latency: float, bandwidth: float) -> None:
@@ -27,7 +28,7 @@ def set_link(session: Session, first: str, second: str, latency: float, bandwidt
         reader = session.snapshot_reader()
         platform = reader.platform(session.connection, int(time.time()))
         shown = ShownClusters(session.configuration.negotiation, platform, reader.consumables)
-        known = [cluster.name for cluster in shown.all]
+        known = [cluster.name for cluster in shown.all] + [row.name for row in clusters.every(session.connection)]
         for name in (first, second):
             if name not in known:
                 raise NotFound(f"there is no cluster '{name[:60]}'", hint=f"there are {', '.join(known)[:200]}")

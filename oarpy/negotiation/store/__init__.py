@@ -1,4 +1,4 @@
-"""The rows of applications that choose their own hosts, of their requests and messages, and of links between clusters.
+"""The rows of applications that choose their own hosts, and of their requests and messages.
 
 May import what ``oarpy.store`` may.
 """

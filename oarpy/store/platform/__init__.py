@@ -3,6 +3,7 @@
 - ``nodes``, ``power`` and ``elastic``: channels to nodes, faults, lost and sleeping nodes, nodes made when needed.
   ``site``: this installation's id.
 - ``resources``, ``properties`` and ``consumables``: everything that jobs hold, and the columns by which it is found.
+- ``cluster_links``: latency and bandwidth between clusters.
 - ``projects``: who pays for jobs, and their members.
 - ``queues`` and ``admission_rules``: the order of service, and the checks of a submission.
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from oarpy.grid.broker.coallocated.mapped_programs import transfers
 from oarpy.grid.broker.decisions import DrivenCore, as_noted, taken_again
 from oarpy.grid.core.broker_state import BrokerState, GridCluster
 from oarpy.grid.core.coallocation.common_start import CommonPlace
@@ -26,7 +27,7 @@ from oarpy.processes.dealing import Share
 from oarpy.processes.mapping import Program, synchronous
 
 SLOW, FAST = {"a": 1.0, "b": 0.5}, {"a": 4.0, "b": 2.0}
-STATE = BrokerState((GridCluster("north", 4, 1), GridCluster("south", 4, 1)))
+STATE = BrokerState((GridCluster("north", 4, 1), GridCluster("south", 4, 1), GridCluster("west", 4, 1)))
 JOB = MappedProgram(7, 8, 100, "sync", 4, 0.0, 10, "north", {})
 
 
@@ -84,6 +85,20 @@ def test_a_transfer_counts_between_clusters_alone() -> None:
     one = told(north={"fast": (FAST, [(0, 4)])})
     job = replace(JOB, transfer=5.0)
     assert (placed(both, job).seconds, placed(one, job).seconds) == (110, 100)
+
+
+def test_links_that_are_known_count_instead_and_the_slowest_of_a_place() -> None:
+    def over(*names: str) -> Told:
+        return told(**{name: {"fast": (FAST, [(0, 4 // len(names))])} for name in names})
+
+    links = transfers([("north", "south", 0.5, 1e6), ("north", "west", 9.0, 1e6)], 500_000)
+    assert links == {"north": {"south": 1.0, "west": 9.5}}
+    job = replace(JOB, transfer=5.0, links=links)
+    # two stages of 50 s, each with a transfer; the link of south and west is not known
+    assert placed(over("north", "south"), job).seconds == 102
+    assert placed(over("north", "west"), job).seconds == 119
+    assert placed(over("south", "west"), job).seconds == 110
+    assert placed(over("north"), job).seconds == 100
 
 
 def test_a_gap_for_fast_cores_alone_is_not_seen_from_the_walltime_of_slow_ones() -> None:

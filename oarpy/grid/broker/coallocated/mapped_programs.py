@@ -25,6 +25,7 @@ from oarpy.store.grid.broker_jobs import GridComponentRow, GridJobRow
 from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.store.grid.metajobs import MetajobRow
 from oarpy.store.grid.programs import GridProgramRow
+from oarpy.store.platform.cluster_links import Link
 
 UNIT = "/core"
 """What such a job asks for."""
@@ -174,7 +175,13 @@ def _word(one: RatedType, told: Mapping[str, TypeTold]) -> str:
 
 
 def mapped_program(
-    row: GridProgramRow, metajob: MetajobRow, first: str, *, transfer: float, margin: int
+    row: GridProgramRow,
+    metajob: MetajobRow,
+    first: str,
+    *,
+    transfer: float,
+    margin: int,
+    links: Mapping[str, Mapping[str, float]],
 ) -> MappedProgram:
     """Return a program as the core knows it."""
     return MappedProgram(
@@ -188,7 +195,16 @@ def mapped_program(
         first,
         metajob.at_most or {},
         inf if metajob.end_by is None else metajob.end_by,
+        links,
     )
+
+
+def transfers(links: Sequence[Link], size: float) -> dict[str, dict[str, float]]:
+    """Return the seconds to pass on a result of ``size`` bytes, by the two clusters of each link."""
+    found: dict[str, dict[str, float]] = {}
+    for cluster, other, latency, bandwidth in links:
+        found.setdefault(cluster, {})[other] = latency + size / bandwidth
+    return found
 
 
 def placed_parts(row: GridProgramRow, mapped: MappedPlace, conditions: Mapping[str, Mapping[str, str]]) -> PlacedParts:

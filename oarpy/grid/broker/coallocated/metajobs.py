@@ -53,6 +53,7 @@ from oarpy.grid.broker.coallocated.mapped_programs import (
     mapped_program,
     noted_map,
     placed_parts,
+    transfers,
 )
 from oarpy.grid.broker.coallocated.moved_parts import MovedParts, holds_only_hosts
 from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation, Conversations
@@ -78,6 +79,7 @@ from oarpy.store.grid.broker_parts import GridPartRow
 from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.store.grid.metajobs import MetajobRow, NewShift, ShiftRow
 from oarpy.store.grid.programs import GridProgramRow
+from oarpy.store.platform import cluster_links
 
 log = structlog.get_logger()
 
@@ -127,8 +129,8 @@ class MetajobRules:
     """``lead``: seconds to the earliest start that is given; ``threshold``: seconds that a move must gain.
 
     ``begin_time``: seconds after its start within which all parts of a job are to run. For programs whose processes are
-    mapped, ``transfer``: seconds to pass on the result of a process between clusters; ``margin``: by how many percent a
-    walltime exceeds the prediction.
+    mapped, ``transfer``: seconds to pass on the result of a process between clusters; ``transfer_size``: the bytes of
+    one, for links that are described; ``margin``: by how many percent a walltime exceeds the prediction.
     """
 
     lead: float = 15.0
@@ -136,6 +138,7 @@ class MetajobRules:
     begin_time: float = 60.0
     transfer: float = 0.8
     margin: int = 10
+    transfer_size: int = 500_000
 
 
 @dataclass(slots=True)
@@ -419,7 +422,7 @@ class Metajobs:
             return PlacedParts(action.place) if isinstance(action, ReserveParts) else None
         row = programs.of_jobs(connection, [file.job.id])[file.job.id]
         (action,) = decide(
-            connection, known, ProgramSlotsTold(self._program(row, metajob, first), slots.told, ready), now
+            connection, known, ProgramSlotsTold(self._program(connection, row, metajob, first), slots.told, ready), now
         )
         if not isinstance(action, ReserveMapped):
             return None
@@ -427,9 +430,11 @@ class Metajobs:
             log.error("a map by the usual model", job=file.job.id, reason=action.mapped.fault)
         return placed_parts(row, action.mapped, slots.conditions)
 
-    def _program(self, row: GridProgramRow, metajob: MetajobRow, first: str) -> MappedProgram:
+    def _program(self, connection: Connection, row: GridProgramRow, metajob: MetajobRow, first: str) -> MappedProgram:
         """Return a program as the core knows it."""
-        return mapped_program(row, metajob, first, transfer=self.rules.transfer, margin=self.rules.margin)
+        rules = self.rules
+        links = transfers(cluster_links.links(connection), rules.transfer_size)
+        return mapped_program(row, metajob, first, transfer=rules.transfer, margin=rules.margin, links=links)
 
     def _is_rated(
         self, connection: Connection, file: GridJobFile, metajob: MetajobRow, found: ProgramFound, now: float
@@ -582,7 +587,7 @@ class Metajobs:
         row = programs.of_jobs(connection, [file.job.id])[file.job.id]
         if (mapped := noted_map(row, old)) is None:
             return None
-        program = self._program(row, metajob, first)
+        program = self._program(connection, row, metajob, first)
         early = ProgramEndedEarly(where, program, mapped, metajob.operation, slots.told, ready, threshold)
         actions = decide(connection, known, early, now)
         if not actions or not isinstance(actions[0], AmendMapped):
