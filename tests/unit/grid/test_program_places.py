@@ -89,7 +89,8 @@ def test_a_transfer_counts_between_clusters_alone() -> None:
 
 def test_links_that_are_known_count_instead_and_the_slowest_of_a_place() -> None:
     def over(*names: str) -> Told:
-        return told(**{name: {"fast": (FAST, [(0, 4 // len(names))])} for name in names})
+        free: Steps = [(0, 4 // len(names))]
+        return told(**{name: {"fast": (FAST, free)} for name in names})
 
     links = transfers([("north", "south", 0.5, 1e6), ("north", "west", 9.0, 1e6)], 500_000)
     assert links == {"north": {"south": 1.0, "west": 9.5}}
