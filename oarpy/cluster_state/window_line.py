@@ -70,7 +70,9 @@ def has_other_room(last: Snapshot, snapshot: Snapshot) -> bool:
 
 def _window(row: WindowRow) -> ReservationWindow:
     wanted = None if row.asked_deadline is None else (row.asked_ready, row.asked_deadline)
-    return ReservationWindow(row.deadline, row.ready, row.fixed, row.fix_after, row.farthest, wanted, row.take)
+    return ReservationWindow(
+        row.deadline, row.ready, row.fixed, row.fix_after, row.farthest, wanted, row.take, row.slack_percent
+    )
 
 
 def windows_of(
@@ -94,6 +96,12 @@ def with_windows(
     known = dict(snapshot.windows.of) if snapshot.windows else {}
     if wanted is not None:
         ready, deadline = wanted.ready.timestamp(), wanted.deadline.timestamp()
-        window = ReservationWindow(deadline, ready, fix_after=wanted.fix_after, farthest=wanted.farthest)
+        window = ReservationWindow(
+            deadline,
+            ready,
+            fix_after=wanted.fix_after,
+            farthest=wanted.farthest,
+            slack_percent=wanted.slack_percent,
+        )
         known |= {job.id: window for job in jobs}
     return replace(snapshot, windows=windows_of(settings, known))

@@ -23,7 +23,7 @@ from oarpy.model.errors import UsageError
 from oarpy.model.job_types import INTERACTIVE, PASSIVE, with_offsets
 from oarpy.model.notice import parse_notice
 from oarpy.model.request import ResourceRequest
-from oarpy.model.windows import NEVER, AskedWindow, read_farthest, read_fix, read_slack
+from oarpy.model.windows import NEVER, AskedWindow, read_farthest, read_fix, read_slack, slack_percent
 
 _LONGEST_CHECKPOINT = 10 * 366 * 86400
 NICEST: Final = 1000
@@ -476,7 +476,8 @@ class Submission:
         longest = max((request.walltime or 0 for request in self.alternatives), default=0)
         room = read_slack(self.slack, longest) if self.slack else 0
         deadline = self.until or self.reservation + timedelta(seconds=longest + room)
-        return AskedWindow(self.reservation, deadline, read_fix(self.fix or NEVER), self.farthest)
+        percent = slack_percent(self.slack) if self.until is None else None
+        return AskedWindow(self.reservation, deadline, read_fix(self.fix or NEVER), self.farthest, percent)
 
     @property
     def kind(self) -> int | None:

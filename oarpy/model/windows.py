@@ -19,12 +19,15 @@ class AskedWindow:
     """A reservation runs inside [ready, deadline]. It moves until ``fix_after`` percent of the time to its start.
 
     None: it always may. Where the window cannot be had, a start up to ``farthest`` run times away will do.
+    The deadline may be that of the longest alternative alone: others then end earlier by their shorter walltimes, and
+    have ``slack_percent`` of these as room.
     """
 
     ready: datetime
     deadline: datetime
     fix_after: int | None = None
     farthest: float | None = None
+    slack_percent: int | None = None
 
 
 def read_fix(text: str) -> int | None:
@@ -44,14 +47,24 @@ def read_fix(text: str) -> int | None:
     return int(match[1])
 
 
+def slack_percent(text: str) -> int:
+    """Return the percent of its walltime by which each alternative may be put off, 0 for a duration.
+
+    >>> slack_percent("50%"), slack_percent("2h")
+    (50, 0)
+    """
+    match = _PERCENT.fullmatch(text.strip())
+    return int(match[1]) if match else 0
+
+
 def read_slack(text: str, walltime: int) -> int:
     """Return the seconds by which a reservation of ``walltime`` may be put off.
 
     >>> read_slack("50%", 7200), read_slack("2h", 7200)
     (3600, 7200)
     """
-    if match := _PERCENT.fullmatch(text.strip()):
-        return walltime * int(match[1]) // 100
+    if percent := slack_percent(text):
+        return walltime * percent // 100
     try:
         return parse_duration(text)
     except UsageError:

@@ -207,6 +207,30 @@ def test_the_alternative_that_ends_first_is_taken(cluster: SmallCluster) -> None
     assert cluster.job(job, "walltime") == timedelta(minutes=30)
 
 
+@pytest.mark.parametrize(("slack", "room"), [("50%", 0.25), ("1h", 1)])
+def test_each_alternative_has_the_room_of_its_own_walltime(cluster: SmallCluster, slack: str, room: float) -> None:
+    requests = ("/nodes=2,walltime=2:0:0", "/nodes=2,walltime=0:30:0")
+    date = at(cluster, 2)
+    job = cluster.submit(*requests, reservation=date, slack=slack)
+    cluster.settle()
+    assert cluster.job(job, "walltime") == timedelta(minutes=30)
+    ((found,),) = cluster.sql("SELECT deadline FROM reservation_windows WHERE job_id = %s", job)
+    assert found == date + timedelta(hours=0.5 + room)
+    strict = cluster.submit("/nodes=2,walltime=0:12:0", reservation=date)
+    cluster.settle()
+    assert (cluster.states([strict, job]), start(cluster, job)) == (["Waiting", "Waiting"], 2.2)
+
+
+def test_a_short_alternative_has_no_more_room_than_a_long_one_leaves(cluster: SmallCluster) -> None:
+    """Half of the long walltime would be an hour, half of the short one is less than what is in the way."""
+    cluster.submit("/nodes=2,walltime=0:20:0", reservation=at(cluster, 2))
+    cluster.settle()
+    requests = ("/nodes=2,walltime=2:0:0", "/nodes=2,walltime=0:30:0")
+    job = cluster.submit(*requests, reservation=at(cluster, 2), slack="50%")
+    cluster.settle()
+    assert (start(cluster, job), cluster.job(job, "walltime")) == (2.3, timedelta(hours=2))
+
+
 def test_who_moved_is_told(cluster: SmallCluster) -> None:
     job = reserve(cluster, 2, 6, notify="[MOVED]exec:/bin/true")
     cluster.settle()

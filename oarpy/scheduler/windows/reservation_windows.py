@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from oarpy.scheduler.windows.window_jobs import OWN_ORDER
 
@@ -14,8 +14,9 @@ class ReservationWindow:
 
     It no longer moves once it is ``fixed``, or once ``fix_after`` percent of the time from its submission to its start
     have passed. A new reservation whose window cannot be had takes the first other start that is at most ``farthest``
-    run times away, or the start to ``take``. ``asked`` is another window, (ready, deadline), that the user of an
-    accepted reservation asks for.
+    run times away, or the start to ``take``. With ``slack_percent`` the deadline is that of its longest alternative.
+    Each alternative then has so much of its own walltime as room, beside what all have. ``asked`` is another window,
+    (ready, deadline), that the user of an accepted reservation asks for.
     """
 
     deadline: float
@@ -25,6 +26,14 @@ class ReservationWindow:
     farthest: float | None = None
     asked: tuple[float | None, float] | None = None
     take: float | None = None
+    slack_percent: int | None = None
+
+    def of_alternative(self, walltime: float, longest: float) -> ReservationWindow:
+        """Return the window of a new reservation's alternative."""
+        if self.slack_percent is None or walltime == longest:
+            return self
+        room = longest * self.slack_percent // 100 - walltime * self.slack_percent // 100
+        return replace(self, deadline=self.deadline - (longest - walltime) - room)
 
     def is_fixed(self, submitted: float, start: float, now: float) -> bool:
         """Tell whether an accepted reservation no longer moves, by the wish of its user or the rule of the site."""

@@ -66,15 +66,15 @@ class WindowAnswers:
     """The decisions of a pass about windows.
 
     ``dated`` are new reservations with a date, each with the index of the alternative that they take. ``strict`` are
-    the windows, [ready, deadline], of reservations that took a start outside the requested window. ``offers`` are the
-    starts offered to others. ``fixed`` are accepted reservations that no longer move from now on. ``changed`` tells
-    whether accepted reservations got the other window that they asked for. ``fault`` is why the order of the site could
-    not be used.
+    the windows, [ready, deadline], of reservations that took a start outside the requested window, or a shorter
+    alternative. ``offers`` are the starts offered to others. ``fixed`` are accepted reservations that no longer move
+    from now on. ``changed`` tells whether accepted reservations got the other window that they asked for. ``fault`` is
+    why the order of the site could not be used.
     """
 
     moves: tuple[WindowMove, ...] = ()
     dated: Mapping[int, int] = field(default_factory=dict)
-    strict: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    strict: Mapping[int, tuple[float | None, float]] = field(default_factory=dict)
     offers: Mapping[int, Sequence[Offer]] = field(default_factory=dict)
     fixed: tuple[int, ...] = ()
     changed: Mapping[int, bool] = field(default_factory=dict)
@@ -212,7 +212,9 @@ class _WindowPass:
             if self._may_move(reservation)
         }
         self._dated: dict[int, int] = {}
-        self._strict: dict[int, tuple[float, float]] = {}
+        self._strict: dict[int, tuple[float | None, float]] = {}
+        self._own: dict[int, ReservationWindow] = {}
+        """The windows of new reservations that depend on the alternative that they take."""
         self._offers: dict[int, Sequence[Offer]] = {}
         self._changed: dict[int, bool] = {}
         self._new: dict[int, WaitingJob] = {}
@@ -254,7 +256,8 @@ class _WindowPass:
         again = {job: dated[0] for job, dated in dates.items()} | over
         waiting = tuple(again.get(job.id, job) for job in changed.waiting)
         fixed = self._newly_fixed(dates)
-        answers = WindowAnswers(moves, self._dated, self._strict, self._offers, fixed, self._changed, self._failed)
+        narrower = {job: (window.ready, window.deadline) for job, window in self._own.items()} | self._strict
+        answers = WindowAnswers(moves, self._dated, narrower, self._offers, fixed, self._changed, self._failed)
         return replace(changed, waiting=waiting), answers
 
     def movable(self) -> list[MovableReservation]:
@@ -269,7 +272,8 @@ class _WindowPass:
         """Return the situation of a new reservation, or why no start in its window can be tried."""
         if fault := self._fault(job):
             return fault
-        window = self._windows.of.get(job.id) or _strict(job, self._now)
+        first = job.alternatives[0].walltime
+        window = self._window(job, first) or _strict(job, self._now)
         new = self._window_job(Asked(structs.replace(job, alternatives=job.alternatives[:1])), window)
         lo, last = new.window(self._now)
         if last < lo:
@@ -304,7 +308,9 @@ class _WindowPass:
             return
         resources = tuple(self._snapshot.platform.ids_of(claim.bits))
         reservation = Reservation(dated, claim.start, dated.alternatives[0].walltime, resources)
-        self._movable[dated.id] = _Movable(reservation, self._windows.of[dated.id], Asked(dated, claim))
+        self._movable[dated.id] = _Movable(
+            reservation, self._own.get(dated.id, self._windows.of[dated.id]), Asked(dated, claim)
+        )
         self._new[dated.id] = dated
 
     def _may_move(self, reservation: Reservation) -> bool:
@@ -361,10 +367,18 @@ class _WindowPass:
             return ""
         if waits_for := self._dependencies.readiness(job).waits_for:
             return f"job {min(waits_for)}, which it depends on, waits itself: a window takes one that has a start"
-        shortest = min(way.walltime for way in job.alternatives)
-        if window.take is None and max(self._now, window.ready or self._now) + shortest > window.deadline:
+        begin = max(self._now, window.ready or self._now)
+        own = [(way.walltime, self._window(job, way.walltime) or window) for way in job.alternatives]
+        if window.take is None and all(begin + walltime > one.deadline for walltime, one in own):
             return f"its window ends at {show(window.deadline)}, too early for its walltime"
         return ""
+
+    def _window(self, job: WaitingJob, walltime: float) -> ReservationWindow | None:
+        """Return the window of a new reservation's alternative; None if the reservation is strict."""
+        window = self._windows.of.get(job.id)
+        if window is None:
+            return None
+        return window.of_alternative(walltime, max(way.walltime for way in job.alternatives))
 
     def _timeline(
         self, asking: WaitingJob | None, dates: Mapping[int, tuple[WaitingJob, Claim]] = _NONE_DATED
@@ -434,13 +448,13 @@ class _WindowPass:
         self, job: WaitingJob, dates: Mapping[int, tuple[WaitingJob, Claim]], *, take: bool
     ) -> tuple[WaitingJob, Claim] | None:
         """Find a date for a new reservation, by the alternative that ends first; else note its offers."""
-        window = self._windows.of.get(job.id)
-        ways = range(len(job.alternatives)) if window is not None else (0,)
+        ways = range(len(job.alternatives)) if job.id in self._windows.of else (0,)
         best: tuple[float, int, Admission] | None = None
         offers: Sequence[Offer] = ()
         for place in ways:
             request = Asked(structs.replace(job, alternatives=job.alternatives[place : place + 1]))
-            admission = self._answer(request, window or _strict(job, self._now), dates)
+            window = self._window(job, job.alternatives[place].walltime) or _strict(job, self._now)
+            admission = self._answer(request, window, dates)
             if admission is None:
                 continue
             if admission.start is None:
@@ -540,6 +554,8 @@ class _WindowPass:
                 self._put(number, claim, f"it makes room for reservation {job.id}")
         if admission.taken is not None:
             self._strict[job.id] = admission.start, admission.start + walltime
+        elif (own := self._window(job, walltime)) is not None and own is not self._windows.of[job.id]:
+            self._own[job.id] = own
         self._dated[job.id] = place
         # the planner looks at the date of a strict reservation as at any other date
         return dated if job.id in self._windows.of else job, timeline.claims[job.id]

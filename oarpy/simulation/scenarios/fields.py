@@ -168,6 +168,7 @@ class WindowEntry(Struct, frozen=True, forbid_unknown_fields=True):
     farthest: Number | None = None
     asked: tuple[Number | None, Number] | None = None
     take: Number | None = None
+    slack_percent: Whole | None = None
 
 
 class WindowsEntry(Struct, frozen=True, forbid_unknown_fields=True):

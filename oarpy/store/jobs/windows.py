@@ -10,10 +10,10 @@ from oarpy.model.windows import AskedWindow
 from oarpy.store.database import Connection
 
 _INSERT = """
-    INSERT INTO reservation_windows (job_id, ready, deadline, fix_after, farthest)
-    SELECT job, CASE WHEN ready > now() THEN ready END, deadline, fix_after, farthest
-    FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[], %s::smallint[], %s::float8[])
-        AS w(job, ready, deadline, fix_after, farthest)
+    INSERT INTO reservation_windows (job_id, ready, deadline, fix_after, farthest, slack_percent)
+    SELECT job, CASE WHEN ready > now() THEN ready END, deadline, fix_after, farthest, slack_percent
+    FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[], %s::smallint[], %s::float8[], %s::smallint[])
+        AS w(job, ready, deadline, fix_after, farthest, slack_percent)
 """
 """A window that may begin at once has no earliest start."""
 
@@ -71,7 +71,10 @@ class OfferRow:
 def insert(connection: Connection, windows: Sequence[tuple[int, AskedWindow]]) -> None:
     """Store the windows of new reservations."""
     if windows:
-        rows = [(job, window.ready, window.deadline, window.fix_after, window.farthest) for job, window in windows]
+        rows = [
+            (job, window.ready, window.deadline, window.fix_after, window.farthest, window.slack_percent)
+            for job, window in windows
+        ]
         connection.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
 
 

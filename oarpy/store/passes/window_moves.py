@@ -15,7 +15,8 @@ from oarpy.store.refusals import set_wise
 _LIVE = """
     SELECT w.job_id, extract(epoch FROM w.ready)::float8, extract(epoch FROM w.deadline)::float8,
            w.fixed_at IS NOT NULL, w.fix_after, w.farthest, extract(epoch FROM w.asked_ready)::float8,
-           extract(epoch FROM w.asked_deadline)::float8, extract(epoch FROM w.take)::float8
+           extract(epoch FROM w.asked_deadline)::float8, extract(epoch FROM w.take)::float8,
+           w.slack_percent
     FROM reservation_windows w JOIN jobs j USING (job_id)
     WHERE j.state IN ('Waiting', 'Hold') AND NOT EXISTS (SELECT FROM door_parts p WHERE p.job_id = w.job_id)
 """
@@ -41,7 +42,7 @@ _HOLD = """
             AS a(job_id, resource_id, exclusive) JOIN jobs j USING (job_id)
 """
 
-# A reservation that took another start than the requested one has no room any more.
+# A reservation that took a start outside its window has no room any more; a short alternative may have less of it.
 _NARROW = """
     UPDATE reservation_windows w SET ready = to_timestamp(s.ready), deadline = to_timestamp(s.deadline)
     FROM unnest(%s::bigint[], %s::float8[], %s::float8[]) AS s(job_id, ready, deadline) WHERE w.job_id = s.job_id
@@ -78,6 +79,7 @@ class WindowRow:
     asked_ready: float | None
     asked_deadline: float | None
     take: float | None
+    slack_percent: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +126,10 @@ def fix(connection: Connection, jobs: Sequence[int]) -> None:
 
 
 @set_wise
-def narrow(connection: Connection, windows: Sequence[tuple[int, float, float]]) -> None:
-    """Give reservations windows, (job, ready, deadline) each, of no more than their places."""
+def narrow(connection: Connection, windows: Sequence[tuple[int, float | None, float]]) -> None:
+    """Give reservations the windows, (job, ready, deadline) each, that they have with the places they got."""
     if windows:
-        rows = [(job, float(ready), float(deadline)) for job, ready, deadline in windows]
+        rows = [(job, None if ready is None else float(ready), float(deadline)) for job, ready, deadline in windows]
         connection.execute(_NARROW, [list(column) for column in zip(*rows, strict=True)])
 
 

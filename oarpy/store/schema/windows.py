@@ -31,6 +31,13 @@ reservation_windows = table(
     column("asked_ready", INSTANT, "earliest start in the window that is asked for; NULL: at once", optional=True),
     column("asked_deadline", INSTANT, "end of the window that is asked for; NULL: none is", optional=True),
     column("take", INSTANT, "offered start that it takes if its window cannot be had; NULL: none", optional=True),
+    column(
+        "slack_percent",
+        SmallInteger,
+        "room of each alternative in percent of its walltime, with the deadline of the longest; NULL: one deadline",
+        optional=True,
+        check="slack_percent >= 0",
+    ),
     rule("reservation_windows_check", "(ready IS NULL) OR (ready < deadline)"),
     rule("reservation_windows_asked_check", "(asked_ready IS NULL) OR (asked_ready < asked_deadline)"),
 )
