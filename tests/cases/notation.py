@@ -72,6 +72,7 @@ class Case:
     compressed: bool = False
     ended: list[HoldingJob] = field(default_factory=list)
     windows: dict[int, ReservationWindow] = field(default_factory=dict)
+    notice: float = 0
     bags: list[Bag] = field(default_factory=list)
     share: float = 100
     """The share of the resources that tasks of bags may hold, in percent."""
@@ -128,7 +129,7 @@ def _snapshot(case: Case) -> Snapshot:
         promising=BagStep(case.bags, case.share) if case.bags else None,
         walltime_requests=tuple(_request(one, case.holding) for one in case.changes),
         asleep=platform.bits_of(row.id for row in case.rows if row.properties.get("network_address") in case.asleep),
-        windows=Windows(case.windows, notice=0, replan=bool(case.ended)) if case.windows else None,
+        windows=Windows(case.windows, notice=case.notice, replan=bool(case.ended)) if case.windows else None,
         rested=frozenset(str(block.value) for block in platform.blocks("network_address")),
         **case.snapshot,  # type: ignore[arg-type]
     )
@@ -284,6 +285,7 @@ def _set(case: Case, words: Sequence[str]) -> None:
         case.snapshot["exclusive_levels"] = tuple(options.pop("exclusive_levels").split(","))
     case.lead = int(options.pop("besteffort_kill_before_reservation", case.lead))
     case.share = float(options.pop("promised_share", case.share))
+    case.notice = float(options.pop("reservation_notice", case.notice))
     if "keep_alive" in options:
         case.keep = int(options.pop("keep_alive"))
     if {"jobs_per_pass", "jobs_per_user"} & options.keys():
@@ -418,7 +420,14 @@ def _job(case: Case, words: Sequence[str]) -> None:
     if "window" in options:
         ready, deadline = _span(options.pop("window"))
         fixed = options.pop("fixed", "no") == "yes"
-        case.windows[int(number)] = ReservationWindow(deadline, ready, fixed)
+        farthest, percent = options.pop("farthest", None), options.pop("slack_percent", None)
+        case.windows[int(number)] = ReservationWindow(
+            deadline,
+            ready,
+            fixed,
+            farthest=None if farthest is None else float(farthest),
+            slack_percent=None if percent is None else int(percent),
+        )
     case.waiting.append(
         WaitingJob(
             int(number),

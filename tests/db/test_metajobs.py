@@ -12,11 +12,13 @@ import pytest
 from oarpy.grid.broker.coallocated.metajobs import MetajobRules
 from oarpy.grid.broker.replay import differing
 from oarpy.grid.calls.table import Begin, Call, Cancel, Prepare, Slots
+from oarpy.grid.clusters.slurm.cluster import ABILITIES
 from oarpy.grid.clusters.virtual.cluster import OrderedFault, SimulatedCluster
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import broker_jobs, clusters, decisions, metajobs
 from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
 from tests.harness.claim_rounds import BrokerKilled, ClaimRounds
+from tests.harness.oarsub_cluster import Submitter
 
 pytestmark = [pytest.mark.db, pytest.mark.kept]
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
@@ -118,6 +120,25 @@ def test_who_finds_no_room_is_told_what_each_cluster_had(rounds: ClaimRounds) ->
         "no room for 12 processors: south cluster 'south' is not open to 'alice'; north 8 free now, 8 at most"
     )
     assert rounds.there() == NOTHING
+
+
+def test_a_cluster_of_slurm_gets_no_part_and_the_job_says_why(
+    connection: Connection, oarsub: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("--answer-timeout", "0", "--parts", "any", "-l", "core=8,walltime=0:10:0", "date")
+    rounds = ClaimRounds(connection)
+    rounds.clusters["south"] = SimulatedCluster("south", 8, clock=rounds.clock, abilities=ABILITIES)
+    rounds.kill()
+    clusters.note_description(connection, "south", 8, ["claim", "withdraw"], 0)
+    asked = _noted(rounds.clusters["south"], monkeypatch)
+    assert oarsub(*words, command="oargridsub").status == 6
+    ((job,),) = connection.execute("SELECT id FROM grid_jobs").fetchall()
+    rounds.until(1)
+    assert places(rounds, job)[2] == {"north": 8}
+    assert not any(isinstance(call, Slots | Prepare) for call in asked)
+    why = oarsub("--why", str(job), command="oargridstat").out
+    assert "  when it was placed, north : 8 free now, 8 at most\n" in why
+    assert "  when it was placed, south : it reserves nothing\n" in why
 
 
 def test_who_comes_before_any_cluster_was_heard_waits_for_one(rounds: ClaimRounds) -> None:

@@ -50,6 +50,9 @@ _TOO_LARGE = ("node configuration is not available", "More processors requested"
 _TESTED_AT_ONCE = 100
 """Sizes of jobs in one call, which has to end in time."""
 
+ABILITIES = ClusterAbilities(claim=True, reserve=False, withdraw=True, evict=False)
+"""What a cluster of Slurm can do for brokers."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
@@ -112,8 +115,7 @@ class SlurmCluster:
         Slurm has no word for its speed.
         """
         counts, clock = self._host.run("sinfo --noheader --format=%C && date +%s.%N").split()
-        abilities = ClusterAbilities(claim=True, reserve=False, withdraw=True, evict=False)
-        return ClusterDescription(_processors(counts)[1], 1, float(clock), abilities)
+        return ClusterDescription(_processors(counts)[1], 1, float(clock), ABILITIES)
 
     def _idle(self, call: Idle) -> int:
         """Return how many processors idle now, in the partition of the request."""
