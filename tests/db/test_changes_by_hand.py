@@ -178,6 +178,8 @@ CHANGES = {
         "fixed_at": "fixed_at = now()",
         "job_id": "job_id = {other_windowed}",
         "ready": "ready = ready - interval '1 hour'",
+        "slack_percent": "slack_percent = 50",
+        "take": "take = deadline",
     },
     "reserved_resources": {
         "resource_id": "resource_id = {free} WHERE job_id = {reserved}",

@@ -231,6 +231,61 @@ def test_a_short_alternative_has_no_more_room_than_a_long_one_leaves(cluster: Sm
     assert (start(cluster, job), cluster.job(job, "walltime")) == (2.3, timedelta(hours=2))
 
 
+def test_a_quota_holds_on_the_place_that_a_reservation_moves_to(cluster: SmallCluster) -> None:
+    cluster.sql("INSERT INTO quotas (user_name, max_resources) VALUES ('ann', 2)")
+    flexible = cluster.submit("/nodes=1,walltime=1:0:0", reservation=at(cluster, 2), until=at(cluster, 9))
+    cluster.settle()
+    other = cluster.submit("/nodes=1,walltime=1:0:0", reservation=at(cluster, 3))
+    cluster.settle()
+    strict = reserve(cluster, 2, user="bob")
+    cluster.settle()
+    assert cluster.states([other, strict]) == ["Waiting", "Waiting"]
+    assert (start(cluster, strict), start(cluster, flexible)) == (2, 4), "ann has her two cores from 3 to 4"
+
+
+def test_a_calendar_of_quotas_holds_on_the_place_that_a_reservation_moves_to(cluster: SmallCluster) -> None:
+    cluster.sql("INSERT INTO quota_sets (set_name) VALUES ('day')")
+    cluster.sql("INSERT INTO quotas (user_name, max_resources, set_name) VALUES ('/', 2, 'day')")
+    flexible = reserve(cluster, 2, 9)
+    cluster.settle()
+    cluster.sql(
+        "INSERT INTO quota_exceptions (set_name, begins_at, ends_at) VALUES ('day', %s, %s)",
+        at(cluster, 3.5),
+        at(cluster, 6),
+    )
+    reserve(cluster, 2, user="bob")
+    cluster.settle()
+    assert start(cluster, flexible) == 6
+
+
+def test_an_outage_holds_on_the_place_that_a_reservation_moves_to(cluster: SmallCluster) -> None:
+    flexible = reserve(cluster, 2, 9)
+    cluster.settle()
+    cluster.sql("INSERT INTO maintenance_windows (during) VALUES (tstzrange(%s, %s))", at(cluster, 3.5), at(cluster, 5))
+    cluster.sql("INSERT INTO maintenance_nodes SELECT window_id, 'n1' FROM maintenance_windows")
+    cluster.settle()
+    assert start(cluster, flexible) == 2
+    reserve(cluster, 2, user="bob")
+    cluster.settle()
+    assert start(cluster, flexible) == 5
+
+
+def test_dependencies_hold_on_the_place_that_a_reservation_moves_to(cluster: SmallCluster) -> None:
+    first = cluster.submit("/nodes=1,walltime=1:0:0", reservation=at(cluster, 2), until=at(cluster, 9))
+    cluster.settle()
+    strict = reserve(cluster, 3)
+    cluster.settle()
+    flexible = reserve(cluster, 1, 9, dependencies=[first])
+    cluster.settle()
+    assert (start(cluster, first), start(cluster, flexible)) == (2, 4)
+    cluster.delete(strict)
+    cluster.settle()
+    assert start(cluster, flexible) == 3, "not before the job that it depends on is over"
+    refused = reserve(cluster, 2, user="bob")
+    cluster.settle()
+    assert (cluster.state(refused), start(cluster, first)) == ("Error", 2), "another depends on it: it stays"
+
+
 def test_who_moved_is_told(cluster: SmallCluster) -> None:
     job = reserve(cluster, 2, 6, notify="[MOVED]exec:/bin/true")
     cluster.settle()
