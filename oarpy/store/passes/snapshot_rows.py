@@ -110,7 +110,8 @@ _HOLDING = """
                AS walltime,
            coalesce(array_agg(a.resource_id) FILTER (WHERE NOT a.suspended), '{}') AS resources,
            -- who is to die is asked for a checkpoint that has a date already, or for none
-           CASE WHEN max(k.job_id) IS NULL THEN extract(epoch FROM time_to_leave(j)) ELSE 0 END::float8 AS checkpoint,
+           CASE WHEN max(k.job_id) IS NULL
+                THEN extract(epoch FROM greatest(j.checkpoint, time_to_leave(j))) ELSE 0 END::float8 AS checkpoint,
            coalesce(array_agg(a.resource_id) FILTER (WHERE a.suspended), '{}') AS suspended,
            j.state = 'Resuming' AS resuming, CASE WHEN j.throttle IS NULL THEN 0 ELSE j.array_id END AS array,
            extract(epoch FROM max(k.not_before))::float8 AS dies_at,
