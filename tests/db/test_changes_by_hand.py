@@ -135,7 +135,7 @@ CHANGES = {
         "network_address": "network_address = 'n3'",
     },
     "queues": {
-        "gives_way_to": "gives_way_to = '{night}' WHERE queue_name = 'default'",
+        "gives_way_to": "gives_way_to = '{{empty}}' WHERE queue_name = 'default'",
         "active": "active = false WHERE queue_name = 'default'",
         "policy": "policy = 'fifo' WHERE queue_name = 'default'",
         "priority": "priority = 7 WHERE queue_name = 'default'",
