@@ -20,7 +20,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from msgspec import Meta
 
 from oarpy.frontend import discovery
-from oarpy.model.billing import BilledKind
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import NOT_OFFERED
 from oarpy.model.setting_values import (
@@ -55,6 +54,9 @@ Percent = Annotated[int, Meta(gt=0, le=100, description="a whole number of perce
 Margin = Annotated[int, Meta(ge=0, le=1000, description="a whole number of percent, 0 to 1000")]
 Share = Annotated[float, Meta(gt=0, le=1, description="a number above 0, 1 at most")]
 PositiveSeconds = Annotated[float, Meta(gt=0, le=_LARGEST, description="a finite number of seconds above 0")]
+BilledKind = Annotated[
+    str, Meta(pattern=r"\A[a-z_][a-z0-9_]{0,62}\Z", description="core, gpu or the name of a consumable")
+]
 BillingWeight = Annotated[float, Meta(ge=0, le=1e9, description="a number from 0 to 1e9")]
 
 Speed = Annotated[float, Meta(gt=0, le=_LARGEST, description="a finite number above 0")]

@@ -12,6 +12,7 @@ from oarpy.scheduler.order.budgets import Project, Projects
 from oarpy.store.database import Connection
 from oarpy.store.passes import project_use
 from oarpy.store.passes.project_use import ProjectUseRow
+from oarpy.store.platform.consumables import weights_of_units
 
 FORESEEN = 14
 """The number of coming periods that passes know; later use counts for the last of them."""
@@ -30,7 +31,8 @@ class ProjectBudgets:
         if not self._pay:
             return None
         projects = (_project(row, row.used, now, now) for row in project_use.project_use(connection))
-        return Projects({project.name: project for project in projects}, self._weights)
+        weights = weights_of_units(connection, self._weights)
+        return Projects({project.name: project for project in projects}, weights)
 
     def between(self, connection: Connection, begin: float, end: float) -> Projects | None:
         """Return the projects of today for passes from ``begin`` to ``end``, with the use before."""
@@ -40,7 +42,8 @@ class ProjectBudgets:
         first = {row.project: period_begins(row.period, begin, begin)[0] for row in rows}
         used = project_use.used_between(connection, first, begin)
         projects = (_project(row, used.get(row.project, 0), begin, end) for row in rows)
-        return Projects({project.name: project for project in projects}, self._weights)
+        weights = weights_of_units(connection, self._weights)
+        return Projects({project.name: project for project in projects}, weights)
 
 
 def _project(row: ProjectUseRow, used: float, now: float, end: float) -> Project:

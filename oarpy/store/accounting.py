@@ -8,7 +8,7 @@ from datetime import datetime
 
 from psycopg.types.json import Jsonb
 
-from oarpy.model.billing import BilledKind
+from oarpy.model.billing import Kind
 from oarpy.store.database import Connection
 from oarpy.store.histories import rewrite
 from oarpy.store.jobs.kill_requests import GAVE_WAY
@@ -33,7 +33,14 @@ _KARMA = """
           (r.karma_window, r.karma_project, r.karma_user, r.karma_asked, r.other_users_target,
            r.other_projects_target, r.user_targets, r.project_targets)
 """
-_WEIGHTS = "UPDATE scheduling_passes SET billing_weights = %(weights)s WHERE billing_weights <> %(weights)s"
+# Amounts of a consumable in bytes are billed by GiB.
+_WEIGHTS = """
+    UPDATE scheduling_passes SET billing_weights = known.weights FROM (
+        SELECT jsonb_object_agg(key, CASE WHEN c.unit = 'bytes' THEN value::numeric / 1073741824 ELSE value::numeric
+                                     END) AS weights
+        FROM jsonb_each(%s) LEFT JOIN consumables c ON c.name = key) AS known
+    WHERE billing_weights <> coalesce(known.weights, '{}')
+"""
 _VERSION = "SELECT usage_version FROM site"
 
 
@@ -84,9 +91,9 @@ def record_karma(connection: Connection, row: KarmaRow) -> None:
     connection.execute(_KARMA, [*values, Jsonb(dict(row.user_targets)), Jsonb(dict(row.project_targets))])
 
 
-def record_weights(connection: Connection, weights: Mapping[BilledKind, float]) -> None:
+def record_weights(connection: Connection, weights: Mapping[Kind, float]) -> None:
     """Record what an hour of each kind of resource is billed, for views, unless it is there."""
-    connection.execute(_WEIGHTS, {"weights": Jsonb(dict(weights))})
+    connection.execute(_WEIGHTS, [Jsonb(dict(weights))])
 
 
 # One statement: the sums and the marks of the jobs they come from are written together or not at all. A job that
@@ -94,7 +101,8 @@ def record_weights(connection: Connection, weights: Mapping[BilledKind, float]) 
 # Resources of a job that were held at the same times, as all of a job mostly are, are counted together. Times in which
 # a suspended job had given its resources back are not USED. Resources of an extension count while held. A job that
 # asked for GPUs has the GPUs that its resources belong to, each for as long as it has any resource of it. A job that
-# shares GPUs by an amount has none to itself.
+# shares GPUs by an amount has its part of each: hundredths, if the amount is gpu_share. So it is with consumables: a
+# job has its amount of each block for as long as it has any resource of it.
 _ACCOUNT = """
     WITH picked AS MATERIALIZED (
         SELECT job_id, user_name, project, queue_name, started_at, ended_at, walltime, submitted_at,
@@ -111,25 +119,33 @@ _ACCOUNT = """
         WHERE p.started_at IS NOT NULL AND p.ended_at > p.started_at AND r.type = 'default'
         GROUP BY p.job_id, p.user_name, p.project, p.queue_name, p.started_at, p.ended_at, p.walltime, a.during,
                  came_later
-    ), with_gpus AS MATERIALIZED (
-        SELECT p.* FROM picked p
+    ), amounts AS MATERIALIZED (
+        SELECT p.*, u.level, c.amount::numeric, u.name || '_' AS kind
+        FROM picked p JOIN consumption_descriptions c USING (moldable_id) JOIN consumables u ON u.name = c.consumable
+        WHERE p.started_at IS NOT NULL AND p.ended_at > p.started_at
+    ), divided AS MATERIALIZED (
+        SELECT * FROM amounts
+        UNION ALL
+        SELECT p.*, 'gpu', 1, 'GPU_' FROM picked p
         WHERE p.started_at IS NOT NULL AND p.ended_at > p.started_at AND EXISTS (
             SELECT FROM resource_groups g JOIN resource_descriptions d USING (group_id)
             WHERE g.moldable_id = p.moldable_id AND d.level = 'gpu')
-          AND NOT EXISTS (
-            SELECT FROM consumption_descriptions c JOIN consumables u ON u.name = c.consumable
-            WHERE c.moldable_id = p.moldable_id AND u.level = 'gpu')
+          AND NOT EXISTS (SELECT FROM amounts a WHERE a.job_id = p.job_id AND a.level = 'gpu')
+        UNION ALL
+        SELECT p.*, 'gpu', least(a.amount, 100) / 100, 'GPU_'
+        FROM picked p JOIN amounts a USING (job_id) WHERE a.kind = 'gpu_share_' AND a.level = 'gpu'
     ), held AS (
-        SELECT user_name, project, queue_name, started_at, ended_at, walltime, begin, during, came_later, resources,
-               '' AS kind
+        SELECT user_name, project, queue_name, started_at, ended_at, walltime, begin, during, came_later,
+               resources::numeric AS resources, '' AS kind
         FROM sized
         UNION ALL
         SELECT p.user_name, p.project, p.queue_name, p.started_at, p.ended_at, p.walltime,
-               extract(epoch FROM p.started_at), range_agg(a.during), bool_and(a.extension_id IS NOT NULL), 1, 'GPU_'
-        FROM with_gpus p JOIN assigned_resources a USING (job_id) JOIN resources r USING (resource_id)
-        WHERE r.type = 'default' AND to_jsonb(r) ->> 'gpu' IS NOT NULL
-        GROUP BY p.job_id, p.user_name, p.project, p.queue_name, p.started_at, p.ended_at, p.walltime,
-                 to_jsonb(r) ->> 'gpu'
+               extract(epoch FROM p.started_at), range_agg(a.during), bool_and(a.extension_id IS NOT NULL), p.amount,
+               p.kind
+        FROM divided p JOIN assigned_resources a USING (job_id) JOIN resources r USING (resource_id)
+        WHERE r.type = 'default' AND to_jsonb(r) ->> p.level IS NOT NULL
+        GROUP BY p.job_id, p.user_name, p.project, p.queue_name, p.started_at, p.ended_at, p.walltime, p.amount,
+                 p.kind, to_jsonb(r) ->> p.level
     ), spans AS (
         SELECT user_name, project, queue_name, resources, kind || 'USED' AS consumption_type,
                extract(epoch FROM lower(stretch)) AS begin, extract(epoch FROM upper(stretch)) AS finish
@@ -210,9 +226,15 @@ _CONSUMPTION = """
            coalesce(sum(consumption) FILTER (WHERE consumption_type = 'USED'), 0)::bigint,
            coalesce(sum(consumption) FILTER (WHERE consumption_type = 'GPU_ASKED'), 0)::bigint,
            coalesce(sum(consumption) FILTER (WHERE consumption_type = 'GPU_USED'), 0)::bigint,
-           extract(epoch FROM min(window_start))::bigint, extract(epoch FROM max(window_stop))::bigint
-    FROM accounting
-    WHERE window_start < %(end)s AND window_stop > %(begin)s AND (%(user)s::text IS NULL OR user_name = %(user)s)
+           extract(epoch FROM min(first))::bigint, extract(epoch FROM max(last))::bigint,
+           coalesce(jsonb_object_agg(left(consumption_type, -5), round(consumption))
+               FILTER (WHERE consumption_type ~ '^[a-z_].*_USED$'), '{}')
+    FROM (
+        SELECT user_name, project, consumption_type, sum(consumption) AS consumption, min(window_start) AS first,
+               max(window_stop) AS last
+        FROM accounting
+        WHERE window_start < %(end)s AND window_stop > %(begin)s AND (%(user)s::text IS NULL OR user_name = %(user)s)
+        GROUP BY user_name, project, consumption_type) AS sums
     GROUP BY user_name, project
     ORDER BY user_name, project
 """
@@ -242,7 +264,7 @@ _DELETE_BEFORE = """
 class ConsumptionRow:
     """Resource-seconds asked and used by a user in a project, within the windows from ``first`` to ``last`` (epoch).
 
-    Beside them GPU-seconds.
+    Beside them GPU-seconds, and the ``amounts`` of consumables that were used, times seconds.
     """
 
     user: str
@@ -253,6 +275,7 @@ class ConsumptionRow:
     gpu_used: int
     first: int
     last: int
+    amounts: Mapping[str, int]
 
 
 def account(connection: Connection, window: int, limit: int) -> int:

@@ -28,10 +28,12 @@ from tests.campaigns.lives_of_jobs import CORES, KINDS, NODES, SECOND, WINDOW, C
 from tests.harness import bare_environment
 
 Key = tuple[int, str, str, str, str]
-"""Begin of the window (epoch seconds), user, project, queue, USED or ASKED, of cores or GPUs."""
+"""Begin of the window (epoch seconds), user, project, queue, USED or ASKED, of cores, GPUs, shares or memory."""
 
-ROUNDED = (3 + 20) / 3600 / 2
-"""Hours of billing units: a user's seconds of cores, and of GPUs, are told as whole ones."""
+WEIGHTS = {"core": Fraction(3), "gpu": Fraction(20), "memory": Fraction(5, 1 << 30)}
+"""Billing units of a core, of a GPU, and of a byte."""
+ROUNDED = (3 + 20 + 1) / 3600 / 2
+"""Hours of billing units: a user's seconds of cores, and of the like, are told as whole ones."""
 
 _ROWS = """
     SELECT extract(epoch FROM window_start)::bigint, user_name, project, queue_name, consumption_type, consumption
@@ -45,13 +47,17 @@ def sums(records: Iterable[Record]) -> dict[Key, Fraction]:
     for one in records:
         if one.cores == 0 or one.started == one.ended:
             continue
-        for prefix, number in (("", one.cores), ("GPU_", one.gpus)):
+        shares = one.gpus * 100 * one.shared
+        held = (("", one.cores), ("GPU_", one.gpus), ("memory_", one.memory * one.nodes), ("gpu_share_", shares))
+        for prefix, number in held:
             for begin, end in stretches(one):
                 add(found, one, f"{prefix}USED", begin, end, number)
             add(found, one, f"{prefix}ASKED", one.started, one.started + one.walltime, number)
-        for moment, cores, gpus in one.left:
+        for moment, cores, gpus, nodes in one.left:
             add(found, one, "USED", moment, one.ended, -cores)
             add(found, one, "GPU_USED", moment, one.ended, -gpus)
+            add(found, one, "gpu_share_USED", moment, one.ended, -gpus * 100 * one.shared)
+            add(found, one, "memory_USED", moment, one.ended, -nodes * one.memory)
     return {key: value for key, value in found.items() if value}
 
 
@@ -62,8 +68,8 @@ def stretches(one: Record) -> list[tuple[int, int]]:
     return list(zip(left, right, strict=True))
 
 
-def add(found: defaultdict[Key, Fraction], one: Record, kind: str, begin: int, end: int, count: int) -> None:
-    """Add a stretch of so many cores, or GPUs, to each window that it meets."""
+def add(found: defaultdict[Key, Fraction], one: Record, kind: str, begin: int, end: int, count: Fraction | int) -> None:
+    """Add a stretch of so many cores, or the like, to each window that it meets."""
     length = WINDOW * SECOND
     for number in range(begin // length, end // length + 1):
         inside = min(end, (number + 1) * length) - max(begin, number * length)
@@ -76,10 +82,14 @@ def billed_otherwise(connection: Connection, records: Sequence[Record]) -> list[
     """Return the users and projects for which other billing units are told than jobs make, but for rounding."""
     expected: defaultdict[tuple[str, str], Fraction] = defaultdict(Fraction)
     for (_, user, project, _, kind), seconds in sums(records).items():
-        expected[user, project] += seconds * {"USED": 3, "GPU_USED": 20}.get(kind, 0) / 3600
+        of_kind = {"USED": "core", "GPU_USED": "gpu", "memory_USED": "memory"}
+        expected[user, project] += seconds * WEIGHTS.get(of_kind.get(kind, ""), 0) / 3600
     everything = datetime(2000, 1, 1, tzinfo=UTC), datetime(2900, 1, 1, tzinfo=UTC)
     rows = consumption(connection, *everything)
-    real = {(row["user"], row["project"]): row["billed"] for row in document(rows, {"core": 3, "gpu": 20})}
+    real = {
+        (row["user"], row["project"]): row["billed"]
+        for row in document(rows, {kind: float(one) for kind, one in WEIGHTS.items()})
+    }
     return [
         f"{user} for {project}: {real.get((user, project))} billing units instead of {float(units)}"
         for (user, project), units in expected.items()

@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import psycopg
@@ -46,7 +47,8 @@ SET search_path = sim, public, pg_catalog;
 class Record:
     """What a job was and did. ``away``: when others had its resources; ``cores`` is 0 if it never ran.
 
-    ``gpus`` are those that it had of what it asked for; ``left``: when it gave back how many cores, and GPUs.
+    ``gpus`` are those that it had of what it asked for, ``memory`` its amount on each node, ``nodes`` how many it
+    had, ``shared`` whether others may have its GPUs, too; ``left``: when it gave back how many cores, GPUs and nodes.
     """
 
     kind: str
@@ -58,8 +60,11 @@ class Record:
     started: int
     ended: int
     away: list[tuple[int, int]] = field(default_factory=list)
-    gpus: int = 0
-    left: list[tuple[int, int, int]] = field(default_factory=list)
+    gpus: Fraction = Fraction(0)
+    left: list[tuple[int, int, Fraction, int]] = field(default_factory=list)
+    memory: int = 0
+    nodes: int = 0
+    shared: bool = False
 
 
 class Site:
@@ -75,10 +80,18 @@ class Site:
         connection.execute("ALTER TABLE resources ADD gpu text")
         connection.execute("INSERT INTO resource_properties VALUES ('gpu', 'text', false)")
         connection.execute("UPDATE resources SET gpu = 'g' || resource_id / %s WHERE type = 'default'", [CORES_OF_GPU])
-        self.gpus: dict[int, int] = {}
-        """How many GPUs jobs have that ask for GPUs."""
-        self._asking: set[tuple[int, int]] = set()
-        """Jobs, and which of their alternatives asks for GPUs."""
+        self._cluster.add_consumable(
+            "gpu_share", "gpu", "count", **{f"g{number}": 10**6 for number in range(NODES * CORES)}
+        )
+        self._cluster.add_consumable(
+            "memory", "network_address", "bytes", **{f"n{number}": 10**15 for number in range(NODES)}
+        )
+        self.gpus: dict[int, Fraction] = {}
+        """How many GPUs jobs have that ask for GPUs or shares of them."""
+        self.memory: dict[int, tuple[int, int, bool]] = {}
+        """The memory of jobs on each node, how many nodes they have, and whether they share GPUs."""
+        self._asking: dict[tuple[int, int], tuple[Fraction, int, bool]] = {}
+        """Of each alternative of jobs: the part of each GPU, the memory on each node, and whether it shares."""
         ids = [row[0] for row in connection.execute("SELECT resource_id FROM resources ORDER BY type, 1").fetchall()]
         self.shared, self.free = ids[:SHARED], set(ids[SHARED : NODES * CORES])
         self.licences = set(ids[NODES * CORES :])
@@ -120,11 +133,25 @@ class Site:
     def submit(self, *requests: str, size: int = 1, **values: Any) -> list[int]:
         """Submit jobs, which now and then ask for GPUs."""
         assert self.connection is self._cluster.connection
-        asking = {number for number in range(len(requests)) if self.random.random() < 0.5}
-        texts = [f"/gpu=1{text}" if number in asking else text for number, text in enumerate(requests)]
-        jobs = self._cluster.submit_array(size, *texts, **values)
-        self._asking |= {(job, number) for job in jobs for number in asking}
+        asked = [self._more(text) for text in requests]
+        jobs = self._cluster.submit_array(size, *(text for text, *_ in asked), **values)
+        self._asking |= {
+            (job, number): (part, memory, shared)
+            for job in jobs
+            for number, (_, part, memory, shared) in enumerate(asked)
+        }
         return jobs
+
+    def _more(self, text: str) -> tuple[str, Fraction, int, bool]:
+        """Return a request that asks for GPUs, shares of GPUs and memory, too, or for none; with how much."""
+        hierarchy, _, walltime = text.partition(",")
+        share = self.random.choice((0, 0, 25, 33, 100))
+        memory = self.random.choice((0, 0, 7, 3 << 30))
+        part = Fraction(share, 100)
+        if self.random.random() < 0.5:
+            hierarchy, part = f"/gpu=1{hierarchy}", part or Fraction(1)
+        amounts = [f"gpu_share={share}"] * bool(share) + [f"memory={memory}"] * bool(memory)
+        return ",".join([hierarchy, *amounts, walltime]), part, memory, bool(share)
 
     def start(
         self, job: int, resources: Sequence[int], alternative: int = 0, *, exclusive: bool = True, guest: bool = False
@@ -135,7 +162,9 @@ class Site:
             " USING (submission_id) WHERE job_id = %s AND position = %s",
             [job, alternative],
         ).fetchone() or (0, 0)
-        self.gpus[job] = len(self.gpus_of(resources)) if (job, alternative) in self._asking else 0
+        part, memory, shared = self._asking[job, alternative]
+        self.gpus[job] = len(self.gpus_of(resources)) * part
+        self.memory[job] = memory, len(self.nodes_of(resources)), shared
         row = StartRow(job, moldable, float(walltime), list(resources), exclusive, guest)
         assert decisions.start(self.connection, [row]) == [job]
         return int(walltime) * SECOND
@@ -144,9 +173,9 @@ class Site:
         """Return the GPUs that cores belong to."""
         return {core // CORES_OF_GPU for core in set(resources) - self._all_licences}
 
-    def asks_for_gpus(self, job: int) -> bool:
-        """Tell whether a job that started had asked for GPUs."""
-        return self.gpus[job] > 0
+    def nodes_of(self, resources: Iterable[int]) -> set[int]:
+        """Return the nodes that cores belong to."""
+        return {(core - 1) // CORES for core in set(resources) - self._all_licences}
 
     def launch(self, job: int) -> None:
         """Have its first node told."""
@@ -230,12 +259,14 @@ def note(
     started: int,
     ended: int,
     away: Sequence[tuple[int, int]] = (),
-    left: Sequence[tuple[int, int, int]] = (),
+    left: Sequence[tuple[int, int, Fraction, int]] = (),
 ) -> None:
     """Write down what a job was."""
     names = (values.get("user", "ann"), values.get("project", "default"), values.get("queue", "default"))
-    gpus = site.gpus.get(job, 0)
-    site.records.append(Record(kind, *names, cores, walltime, started, ended, list(away), gpus, list(left)))
+    gpus, (memory, nodes, shared) = site.gpus.get(job, Fraction(0)), site.memory.get(job, (0, 0, False))
+    site.records.append(
+        Record(kind, *names, cores, walltime, started, ended, list(away), gpus, list(left), memory, nodes, shared)
+    )
 
 
 def moldable(site: Site) -> Life:
@@ -378,11 +409,13 @@ def shrunk(site: Site) -> Life:
         resizes.confirm(site.connection, [given])
     gone = site.clock
     site.free |= set(cores[2:])
-    gpus = len(site.gpus_of(cores)) - len(site.gpus_of(cores[:2])) if site.asks_for_gpus(job) else 0
+    share = site.gpus[job] / len(site.gpus_of(cores))
+    gpus = share * (len(site.gpus_of(cores)) - len(site.gpus_of(cores[:2])))
+    nodes = len(site.nodes_of(cores)) - len(site.nodes_of(cores[:2]))
     yield site.moment(150)
     ended = site.ended(job)
     site.free |= set(cores[:2])
-    note(site, "shrunk", job, values, 4, walltime, started, ended, left=[(gone, 2, gpus)])
+    note(site, "shrunk", job, values, 4, walltime, started, ended, left=[(gone, 2, gpus, nodes)])
 
 
 def licensed(site: Site) -> Life:

@@ -191,25 +191,25 @@ def test_no_client_of_the_database_gives_more_of_a_gpu_or_gives_it_twice(
             connection.execute(book, [job])
 
 
-def test_a_share_is_no_hour_of_a_gpu(connection: Connection, oarsub: Submitter) -> None:
+def test_a_share_is_its_part_of_the_hours_of_a_gpu(connection: Connection, oarsub: Submitter) -> None:
     share_gpus(connection)
-    share = oarsub.job_id("-p", "gpu = 'b'", "-l", "/gpu=1/core=1,gpu_share=50,walltime=1:0:0", "date")
+    share = oarsub.job_id("-p", "gpu = 'b'", "-l", "/core=1,gpu_share=50,walltime=1:0:0", "date")
     alone = oarsub.job_id("-p", "gpu = 'a0'", "-l", "/gpu=1/core=1,walltime=1:0:0", "date")
+    whole = oarsub.job_id("-p", "gpu = 'a1'", "-l", "/gpu=1/core=1,gpu_share=100,walltime=1:0:0", "date")
     run_pass(connection)
     connection.execute("UPDATE jobs SET started_at = now() - interval '1 hour'")
-    for job in (share, alone):
+    for job in (share, alone, whole):
         end(connection, job)
     with connection.transaction():
         accounting.account(connection, 86400, 100)
     counted: dict[str, int] = dict(
         connection.execute("SELECT consumption_type, sum(consumption)::int FROM accounting GROUP BY 1").fetchall()
     )
-    assert counted["GPU_ASKED"] == 3600
-    assert counted["ASKED"] == 7200
-    assert connection.execute("SELECT job_id, gpus FROM oar_report.jobs ORDER BY job_id").fetchall() == [
-        (share, None),
-        (alone, 1),
-    ]
+    assert counted["GPU_ASKED"] == (0.5 + 1 + 1) * 3600
+    assert counted["gpu_share_ASKED"] == 150 * 3600
+    assert counted["ASKED"] == 3 * 3600
+    rows = connection.execute("SELECT job_id, gpus, gpu_hours / core_hours FROM oar_report.jobs ORDER BY job_id")
+    assert rows.fetchall() == [(share, 1, 0.5), (alone, 1, 1.0), (whole, 1, 1.0)]
     assert recount.differences(connection, 86400) == []
     connection.execute("DELETE FROM consumables")
     assert recount.differences(connection, 86400) == []

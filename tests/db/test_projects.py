@@ -15,11 +15,14 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 from psycopg.errors import CheckViolation, ForeignKeyViolation, LockNotAvailable, UniqueViolation
 
 from oarpy.client.platform.tokens import Scope
+from oarpy.model.amounts import parse_amount
 from oarpy.model.errors import OarpyError
 from oarpy.modules.accounting import account
+from oarpy.store.analytics import recount
 from oarpy.store.schema import migrations
 from tests.harness.hand_written import add_job, rewrite
 from tests.harness.oarsub_cluster import Connection, Submitter, contents, decide, process, run_pass
@@ -675,3 +678,36 @@ def test_gpus_are_billed_by_their_weight(
     assert connection.execute(used).fetchall() == [(pytest.approx(21, abs=0.1),)]
     account(connection, 86400)
     assert connection.execute(used).fetchall() == [(pytest.approx(21, abs=0.1),)]
+
+
+def test_consumables_and_shares_of_gpus_are_billed_by_their_weights(
+    connection: Connection, oarsub: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A core, half a GPU and 3 GiB for two hours are 2 + 20 + 12 units: two jobs fit in 70, the third waits."""
+    monkeypatch.setenv("OARPY_ACCOUNTING_WEIGHTS", "core=1,gpu=20,memory=2")
+    connection.execute("UPDATE resources SET gpu = 'g' || cpu WHERE type = 'default'")
+    for consumable in (("gpu_share", "gpu", "count", "100"), ("memory", "network_address", "bytes", "64G")):
+        name, level, unit, amount = consumable
+        connection.execute("INSERT INTO consumables VALUES (%s, %s, %s)", [name, level, unit])
+        connection.execute(
+            sql.SQL(
+                "INSERT INTO consumable_capacities (consumable, block, capacity)"
+                " SELECT %s, {0}, %s FROM resources WHERE {0} IS NOT NULL GROUP BY {0}"
+            ).format(sql.Identifier(level)),
+            [name, parse_amount(amount)],
+        )
+    done(oarsub, "create", "fire", "--hours", "70", "--when-spent", "wait")
+    done(oarsub, "member", "add", "fire", ME)
+    jobs = [oarsub.job_id("-l", "/core=1,gpu_share=50,memory=3G,walltime=2", "date") for _ in range(3)]
+    run_pass(connection)
+    assert why(oarsub, jobs[2])["reason_data"]["budget"] == {"project": "fire", "hours": 70, "left": 2}
+    use = "SELECT held_hours, asked_hours FROM oar_report.projects"
+    assert connection.execute(use).fetchall() == [(68, 34)]
+    end(connection, jobs[0], 1)
+    used = "SELECT used_hours FROM oar_report.projects"
+    assert connection.execute(used).fetchall() == [(pytest.approx(17, abs=0.1),)]
+    account(connection, 86400)
+    assert connection.execute(used).fetchall() == [(pytest.approx(17, abs=0.1),)]
+    (row,) = json.loads(oarsub("--accounting", "2020-01-01, 2099-01-01", "-J", command="oarstat").out)
+    assert row["billed"] == pytest.approx(17, abs=0.1)
+    assert recount.differences(connection, 86400) == []

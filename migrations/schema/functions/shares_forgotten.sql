@@ -1,4 +1,5 @@
--- Only a consumable's row tells that jobs shared GPUs by it: without it, their GPUs cannot be counted again.
+-- Only a consumable's row tells where jobs had amounts of it, and that they shared GPUs by it: without it, these cannot be
+-- counted again.
 CREATE OR REPLACE FUNCTION shares_forgotten() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE site SET gpu_hours_since = greatest(gpu_hours_since, since.at) FROM (
@@ -12,11 +13,11 @@ BEGIN
                   UNION ALL
                   SELECT moldable_id, started_at + walltime FROM oar_past.jobs
                   WHERE accounted AND started_at IS NOT NULL) j USING (moldable_id)
-        WHERE f.level = 'gpu' HAVING count(*) > 0
+        HAVING count(*) > 0
     ) AS since;
     RETURN NULL;
 END $$;
-COMMENT ON FUNCTION shares_forgotten IS 'compare no sums of GPUs from before a consumable of GPUs was removed';
+COMMENT ON FUNCTION shares_forgotten IS 'compare no sums of GPUs and consumables from before a consumable was removed';
 
 CREATE OR REPLACE TRIGGER shares_forgotten AFTER DELETE ON consumables
     REFERENCING OLD TABLE AS forgotten FOR EACH STATEMENT EXECUTE FUNCTION shares_forgotten();

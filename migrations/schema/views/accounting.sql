@@ -16,5 +16,5 @@ COMMENT ON COLUMN oar_report.accounting.queue_name IS 'the queue';
 COMMENT ON COLUMN oar_report.accounting.asked_seconds IS 'resource-seconds asked for: resources times walltime';
 COMMENT ON COLUMN oar_report.accounting.used_seconds IS 'resource-seconds used: resources times run';
 COMMENT ON COLUMN oar_report.accounting.used_hours IS 'the same in resource-hours';
-COMMENT ON COLUMN oar_report.accounting.asked_gpu_hours IS 'GPUs asked for times walltime, in hours';
+COMMENT ON COLUMN oar_report.accounting.asked_gpu_hours IS 'GPUs asked for, or shares of them, times walltime, in hours';
 COMMENT ON COLUMN oar_report.accounting.used_gpu_hours IS 'the same of GPUs used, times run';

@@ -12,7 +12,7 @@ SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, 
        ((coalesce(resized.first_cores, held.cores) * extract(epoch FROM j.walltime)
          + coalesce(resized.later_seconds, 0)) / 3600)::double precision AS asked_core_hours,
        extract(epoch FROM stood.still)::double precision AS suspended_seconds,
-       gpus.number AS gpus, (gpus.seconds / 3600)::double precision AS gpu_hours
+       gpus.number AS gpus, (gpus.seconds * coalesce(shared.part, 1) / 3600)::double precision AS gpu_hours
 FROM oar_all.jobs j
 CROSS JOIN LATERAL (
     SELECT count(DISTINCT r.network_address)::integer AS nodes, count(*)::integer AS resources,
@@ -36,7 +36,12 @@ LEFT JOIN LATERAL (
 ) resized ON j.started_at < coalesce(j.ended_at, now())
     AND EXISTS (SELECT FROM oar_all.resizes z WHERE z.month = j.month AND z.job_id = j.job_id)
 -- A job that asked for GPUs has those that its resources belong to, each for as long as it has any of them. A job that
--- shares GPUs by an amount has none to itself.
+-- shares GPUs by an amount has its part of each: hundredths, if the amount is gpu_share.
+LEFT JOIN LATERAL (
+    SELECT coalesce(max(least(c.amount, 100)) FILTER (WHERE u.name = 'gpu_share'), 0) / 100.0 AS part
+    FROM oar_all.consumption_descriptions c JOIN public.consumables u ON u.name = c.consumable
+    WHERE c.month = j.month AND c.moldable_id = j.moldable_id AND u.level = 'gpu' HAVING count(*) > 0
+) shared ON true
 LEFT JOIN LATERAL (
     SELECT count(*)::integer AS number, coalesce(sum(gpu.seconds), 0) AS seconds
     FROM (
@@ -48,12 +53,9 @@ LEFT JOIN LATERAL (
         WHERE a.month = j.month AND a.job_id = j.job_id AND r.type = 'default' AND to_jsonb(r) ->> 'gpu' IS NOT NULL
         GROUP BY to_jsonb(r) ->> 'gpu'
     ) gpu
-) gpus ON j.started_at < coalesce(j.ended_at, now()) AND EXISTS (
+) gpus ON j.started_at < coalesce(j.ended_at, now()) AND coalesce(shared.part > 0, EXISTS (
     SELECT FROM oar_all.resource_groups g JOIN oar_all.resource_descriptions d USING (month, group_id)
-    WHERE g.month = j.month AND g.moldable_id = j.moldable_id AND d.level = 'gpu')
-    AND NOT EXISTS (
-    SELECT FROM oar_all.consumption_descriptions c JOIN public.consumables u ON u.name = c.consumable
-    WHERE c.month = j.month AND c.moldable_id = j.moldable_id AND u.level = 'gpu')
+    WHERE g.month = j.month AND g.moldable_id = j.moldable_id AND d.level = 'gpu'))
 CROSS JOIN LATERAL (SELECT j.suspended_time + coalesce(now() - j.suspended_at, interval '0') AS still) stood;
 COMMENT ON VIEW oar_report.jobs IS 'every job, finished or not, with its wait, its run and what it holds or held';
 COMMENT ON COLUMN oar_report.jobs.job_id IS 'the job''s number';
@@ -84,4 +86,4 @@ COMMENT ON COLUMN oar_report.jobs.core_hours IS 'hours for which it had each cor
 COMMENT ON COLUMN oar_report.jobs.asked_core_hours IS 'cores times hours of walltime; of those that came while it ran, hours for which it had them';
 COMMENT ON COLUMN oar_report.jobs.suspended_seconds IS 'how long it was suspended, in all';
 COMMENT ON COLUMN oar_report.jobs.gpus IS 'GPUs that it has or had, NULL of a job that did not ask for GPUs or did not start';
-COMMENT ON COLUMN oar_report.jobs.gpu_hours IS 'hours for which it had each of them and ran';
+COMMENT ON COLUMN oar_report.jobs.gpu_hours IS 'hours for which it had each of them and ran, times its share';

@@ -11,41 +11,55 @@ WITH RECURSIVE below (project, part) AS (
                 ELSE date_trunc(period, now(), 'UTC') + ('1 ' || period)::interval END AS ends_at
     FROM public.projects p
 ), parts AS (
-    SELECT below.project, below.part, spans.begins_at,
-           p.weight * coalesce((s.billing_weights ->> 'core')::float8, 0) / 3600 AS core_hour,
-           p.weight * coalesce((s.billing_weights ->> 'gpu')::float8, 0) / 3600 AS gpu_hour
+    SELECT below.project, below.part, spans.begins_at, p.weight / 3600 AS weight
     FROM below JOIN spans USING (project) JOIN public.projects p ON p.project = below.part
-        CROSS JOIN public.scheduling_passes s
+), weights AS (
+    SELECT key AS kind, CASE key WHEN 'core' THEN 'USED' WHEN 'gpu' THEN 'GPU_USED' ELSE key || '_USED' END AS counted_as,
+           value::float8 AS weight
+    FROM public.scheduling_passes, jsonb_each(billing_weights)
 ), accounted AS (
-    SELECT parts.project, sum(a.consumption * unit.hour) AS hours,
-           sum(a.consumption * unit.hour) FILTER (WHERE a.window_start >= now() - interval '7 days') AS lately
-    FROM parts CROSS JOIN LATERAL (VALUES ('USED', core_hour), ('GPU_USED', gpu_hour)) AS unit (kind, hour)
-        JOIN public.accounting a ON a.project = parts.part AND a.window_start >= parts.begins_at
-            AND a.consumption_type = unit.kind
+    SELECT parts.project, sum(a.consumption * w.weight * parts.weight) AS hours,
+           sum(a.consumption * w.weight * parts.weight)
+               FILTER (WHERE a.window_start >= now() - interval '7 days') AS lately
+    FROM parts JOIN public.accounting a ON a.project = parts.part AND a.window_start >= parts.begins_at
+        JOIN weights w ON w.counted_as = a.consumption_type
     WHERE a.queue_name <> 'besteffort'
     GROUP BY parts.project
 ), live AS (
     SELECT j.project AS part, j.ended_at, coalesce(j.started_at, now()) AS started_at,
-           coalesce(j.ended_at, coalesce(j.started_at, now()) + j.walltime) AS over_at, held.cores,
-           CASE WHEN held.gpus > 0 AND EXISTS (
+           coalesce(j.ended_at, coalesce(j.started_at, now()) + j.walltime) AS over_at,
+           coalesce(core.weight, 0) * held.cores + CASE
+               WHEN gpu.weight IS NULL OR held.gpus = 0 THEN 0
+               WHEN shared.parts IS NOT NULL THEN held.gpus * gpu.weight * shared.parts
+               WHEN EXISTS (
                     SELECT FROM public.resource_groups g JOIN public.resource_descriptions d USING (group_id)
-                    WHERE g.moldable_id = j.moldable_id AND d.level = 'gpu')
-                AND NOT EXISTS (
-                    SELECT FROM public.consumption_descriptions c JOIN public.consumables u ON u.name = c.consumable
-                    WHERE c.moldable_id = j.moldable_id AND u.level = 'gpu') THEN held.gpus ELSE 0 END AS gpus
+                    WHERE g.moldable_id = j.moldable_id AND d.level = 'gpu') THEN held.gpus * gpu.weight
+               ELSE 0 END
+               + coalesce(amounts.units, 0) AS units
     FROM public.jobs j JOIN public.job_states s USING (state) CROSS JOIN LATERAL (
         SELECT count(*) AS cores, count(DISTINCT to_jsonb(r) ->> 'gpu') AS gpus
         FROM public.assigned_resources a JOIN public.resources r USING (resource_id)
         WHERE a.job_id = j.job_id AND r.type = 'default'
           AND (j.ended_at IS NOT NULL OR upper_inf(a.during) OR a.suspended)
     ) held
+    LEFT JOIN weights core ON core.kind = 'core' LEFT JOIN weights gpu ON gpu.kind = 'gpu'
+    LEFT JOIN LATERAL (
+        SELECT coalesce(max(least(c.amount, 100)) FILTER (WHERE u.name = 'gpu_share'), 0) / 100.0 AS parts
+        FROM public.consumption_descriptions c JOIN public.consumables u ON u.name = c.consumable
+        WHERE c.moldable_id = j.moldable_id AND u.level = 'gpu' HAVING count(*) > 0
+    ) shared ON true
+    LEFT JOIN LATERAL (
+        SELECT sum(m.amount * w.weight) AS units
+        FROM public.assigned_amounts m JOIN weights w ON w.kind = m.consumable
+        WHERE m.job_id = j.job_id AND (j.ended_at IS NOT NULL OR upper_inf(m.during))
+    ) amounts ON true
     WHERE ((j.ended_at IS NOT NULL AND NOT j.accounted AND j.started_at IS NOT NULL) OR s.holding)
       AND j.queue_name <> 'besteffort' AND NOT 'besteffort' = ANY (j.types)
 ), running AS (
     SELECT parts.project,
-           sum((cores * core_hour + gpus * gpu_hour) * extract(epoch FROM over_at - greatest(started_at, begins_at)))
+           sum(units * weight * extract(epoch FROM over_at - greatest(started_at, begins_at)))
                FILTER (WHERE ended_at IS NOT NULL) AS ended,
-           sum((cores * core_hour + gpus * gpu_hour) * extract(epoch FROM over_at - greatest(started_at, begins_at)))
+           sum(units * weight * extract(epoch FROM over_at - greatest(started_at, begins_at)))
                FILTER (WHERE ended_at IS NULL) AS held
     FROM parts JOIN live USING (part) WHERE over_at > begins_at AND over_at > started_at
     GROUP BY parts.project

@@ -8,7 +8,7 @@ from typing import TypeAlias, TypedDict
 
 from oarpy.client.rendering import Column, Table, elapsed, local_date
 from oarpy.configuration import AccountingSettings
-from oarpy.model.billing import BilledKind, billing_units
+from oarpy.model.billing import CORE, GPU, Kind, billing_units
 from oarpy.store.accounting import ConsumptionRow
 
 _DAY = 86400
@@ -31,12 +31,12 @@ class ConsumptionDocument(TypedDict):
     window_stop: float
 
 
-Weights: TypeAlias = Mapping[BilledKind, float]
+Weights: TypeAlias = Mapping[Kind, float]
 
 
 def billed(row: ConsumptionRow, weights: Weights) -> float:
     """Return the billing units of the time used, in hours."""
-    return billing_units(weights, {"core": row.used / 3600, "gpu": row.gpu_used / 3600})
+    return billing_units(weights, {CORE: row.used, GPU: row.gpu_used, **row.amounts}) / 3600
 
 
 def document(rows: Sequence[ConsumptionRow], weights: Weights) -> list[ConsumptionDocument]:

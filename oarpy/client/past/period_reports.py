@@ -12,6 +12,7 @@ from oarpy.client.session import Session
 from oarpy.store import accounting as accounting_store
 from oarpy.store.passes import gantt as gantt_store
 from oarpy.store.platform import resources
+from oarpy.store.platform.consumables import weights_of_units
 from oarpy.store.platform.resources import ResourceScope
 
 Period = tuple[datetime, datetime]
@@ -44,7 +45,7 @@ def gantt(session: Session, period: Period, user: str | None) -> Report[GanttDoc
 def accounting(session: Session, period: Period, user: str | None) -> Report[list[ConsumptionDocument]]:
     """Return the consumption of all users, a line each, or of one in detail."""
     rows = accounting_store.consumption(session.connection, *period, user)
-    weights = session.configuration.accounting.weights
+    weights = weights_of_units(session.connection, session.configuration.accounting.weights)
     return TwoForms(
         lambda: consumption.table(rows, weights) if user is None else consumption.summary(rows, weights, user, *period),
         lambda: consumption.document(rows, weights),

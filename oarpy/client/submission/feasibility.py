@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from oarpy.admission.filters.filters import check_condition, compile_filter, join_conditions
 from oarpy.admission.filters.parts import without_usual
 from oarpy.client.session import Session
 from oarpy.model.amounts import format_amount
-from oarpy.model.billing import GPU
+from oarpy.model.billing import GPU, part_of_gpus
 from oarpy.model.errors import AdmissionRefused, UsageError
 from oarpy.model.job_types import read_types
 from oarpy.model.request import Consumption, Count, Group, ResourceRequest
@@ -90,14 +90,16 @@ def consumable_names(session: Session) -> tuple[str, ...]:
 class Need:
     """The first possible alternative (its position) and its number of resources; warnings about impossible ones.
 
-    ``cores`` are the resources of type default among them, ``gpus`` the GPUs that it asks for: they are billed.
+    What is billed: ``cores`` are the resources of type default among them, ``gpus`` the GPUs that it asks for, or its
+    parts of them, ``amounts`` those of consumables on all blocks.
     """
 
     alternative: int
     resources: int
     warnings: tuple[str, ...] = ()
     cores: int = 0
-    gpus: int = 0
+    gpus: float = 0
+    amounts: Mapping[str, int] = field(default_factory=dict)
 
 
 def needed_resources(session: Session, submission: Submission) -> Need:
@@ -117,7 +119,8 @@ def needed_resources(session: Session, submission: Submission) -> Need:
     warnings = (f"Warning: alternative {place + 1} can never run: {reason}" for place, reason in reasons.items())
     first = next(place for place, resources in enumerate(taken) if resources)
     cores = (taken[first] & existing.platform.default_type).bit_count()
-    return Need(first, taken[first].bit_count(), tuple(warnings), cores, _gpus(existing, requests[first], taken[first]))
+    gpus, amounts = _gpus(existing, requests[first], taken[first]), _amounts(existing, requests[first], taken[first])
+    return Need(first, taken[first].bit_count(), tuple(warnings), cores, gpus, amounts)
 
 
 class KnownNeeds:
@@ -158,14 +161,22 @@ def _bits(existing: ExistingResources, request: ResourceRequest, condition: str,
     return matcher.match(matcher.usable)
 
 
-def _gpus(existing: ExistingResources, request: ResourceRequest, bits: int) -> int:
-    """Return how many GPUs the resources belong to, if the request names GPUs and shares none by an amount."""
-    if all(level.name != GPU for group in request.groups for level in group.levels):
+def _gpus(existing: ExistingResources, request: ResourceRequest, bits: int) -> float:
+    """Return how many GPUs the resources belong to that the request names, or its part of those that it shares."""
+    shared = [one for one in request.consumes if existing.consumables[one.name].level == GPU]
+    if not shared and all(level.name != GPU for group in request.groups for level in group.levels):
         return 0
-    divided = {consumable.name for consumable in existing.consumables.values() if consumable.level == GPU}
-    if any(consumption.name in divided for consumption in request.consumes):
-        return 0
-    return sum(bool(block.bits & bits) for block in existing.platform.blocks(GPU))
+    return _blocks(existing, GPU, bits) * (part_of_gpus(shared) if shared else 1)
+
+
+def _amounts(existing: ExistingResources, request: ResourceRequest, bits: int) -> dict[str, int]:
+    return {
+        one.name: one.amount * _blocks(existing, existing.consumables[one.name].level, bits) for one in request.consumes
+    }
+
+
+def _blocks(existing: ExistingResources, level: str, bits: int) -> int:
+    return sum(bool(block.bits & bits) for block in existing.platform.blocks(level))
 
 
 def _reason(existing: ExistingResources, request: ResourceRequest, condition: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from oarpy.client.session import Session
 from oarpy.client.submission.feasibility import Need
 from oarpy.client.submission.projects import Payers
-from oarpy.model.billing import BilledKind, billing_units
+from oarpy.model.billing import CORE, GPU, Kind, billing_units
 from oarpy.model.errors import AdmissionRefused
 from oarpy.model.job_types import BESTEFFORT, read_types
 from oarpy.model.submission import Submission
@@ -21,6 +21,7 @@ from oarpy.model.submission_checks import short
 from oarpy.store.jobs.submissions import EndedJobRow
 from oarpy.store.passes import project_use
 from oarpy.store.passes.project_use import ProjectLeftRow
+from oarpy.store.platform.consumables import weights_of_units
 from oarpy.store.platform.projects import ProjectRow
 
 _NOTHING = 1e-6
@@ -140,8 +141,9 @@ def _line(payers: Payers, project: str, queue: str | None, types: Sequence[str])
 def _units(session: Session, submission: Submission, need: Need, project: ProjectRow) -> float:
     """Return the billing units, in hours, that each job asks for."""
     hours = float(submission.alternatives[need.alternative].walltime or 0) / 3600
-    amounts: dict[BilledKind, float] = {"core": need.cores * hours, "gpu": need.gpus * hours}
-    return billing_units(session.configuration.accounting.weights, amounts) * project.weight
+    amounts: dict[Kind, float] = {CORE: need.cores, GPU: need.gpus, **need.amounts}
+    weights = weights_of_units(session.connection, session.configuration.accounting.weights)
+    return billing_units(weights, amounts) * hours * project.weight
 
 
 def _take(left: dict[str, ProjectLeftRow], bill: _Bill, waits: Collection[str]) -> ProjectLeftRow | None:

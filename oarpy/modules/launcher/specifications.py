@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from oarpy.configuration import JobSettings
+from oarpy.model.billing import GPU_SHARE
 from oarpy.model.file_names import file_name
 from oarpy.model.job_types import INTERACTIVE, ON_A_HOST, read_types
 from oarpy.model.node_types import ONE_TYPE
@@ -44,8 +45,6 @@ class JobHosts:
 
 
 DEFAULT_TYPE = "default"
-GPU_SHARE = "gpu_share"
-"""The consumable by whose parts jobs share a GPU: hundredths of what it computes to NVIDIA's MPS."""
 _MPS = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 
 

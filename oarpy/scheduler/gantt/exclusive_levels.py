@@ -21,9 +21,10 @@ shares the blocks with other such jobs, as far as the amounts reach. Job 1 asked
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from oarpy.model.billing import CORE, GPU, GPU_SHARE, Kind, part_of_gpus
 from oarpy.model.request import Consumption, Group
 from oarpy.scheduler.gantt.wide_timeline import AnyTimeline, timeline_of
 from oarpy.scheduler.job_roles import Profile, Roles
@@ -101,6 +102,24 @@ class Blocks:
     def number(self, level: str, bits: int) -> int:
         """Count the blocks of ``level`` that have some of ``bits``."""
         return sum(bool(block & bits) for block in self._of[level])
+
+    def billed(
+        self, bits: int, levels: Collection[AskedLevel], consumes: Iterable[Consumption], weights: Container[Kind]
+    ) -> dict[Kind, float]:
+        """Return how much a job with these resources has of each kind that has a weight."""
+        held: dict[Kind, float] = {CORE: (bits & self._platform.default_type).bit_count()}
+        if GPU in weights:
+            alone = AskedLevel(GPU) in levels
+            share = 0 if self._divided.get(GPU_SHARE) != GPU else part_of_gpus(consumes)
+            held[GPU] = self.number(GPU, bits) if alone else share and share * self._divided_by(GPU_SHARE, bits)
+        for consumption in consumes:
+            if consumption.name in weights and consumption.name in self._divided:
+                held[consumption.name] = consumption.amount * self._divided_by(consumption.name, bits)
+        return held
+
+    def _divided_by(self, consumable: str, bits: int) -> int:
+        """Count the blocks of a consumable that have some of ``bits``."""
+        return sum(bool(block.bits & bits) for block in self._platform.blocks(self._divided[consumable]))
 
     def common(self, levels: Iterable[AskedLevel], bits: int, others: Iterable[AskedLevel], held: int) -> int:
         """Return the resources of ``bits`` in blocks of ``held`` that two jobs asking for these levels cannot share."""

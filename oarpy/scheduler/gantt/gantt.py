@@ -24,7 +24,6 @@ from operator import and_, or_
 
 from msgspec import Struct, structs
 
-from oarpy.model.billing import GPU
 from oarpy.model.request import Consumption
 from oarpy.scheduler.gantt.amount_timeline import Stocks, StockView
 from oarpy.scheduler.gantt.exclusive_levels import AskedLevel, Blocks, ExclusiveLevel
@@ -364,8 +363,11 @@ class Gantt:
         resources = (claim.bits & self._platform.default_type).bit_count()
         charge = None
         if self.ledger.budgets is not None:
-            gpus = self.blocks.number(GPU, claim.bits) if AskedLevel(GPU) in claim.levels else 0
-            rate = self.ledger.budgets.projects.rate(job.project, {"core": resources, "gpu": gpus})
+            projects = self.ledger.budgets.projects
+            # amounts of who holds resources already are no part of its claims
+            consumes = job.consumes if isinstance(job, HoldingJob) else claim.consumes
+            held = self.blocks.billed(claim.bits, claim.levels, consumes, projects.weights)
+            rate = projects.rate(job.project, held)
             charge = Charge(claim.start, claim.end, rate)
         return Amount(resources, resources * claim.walltime, 1 if job.part is None else 0, charge)
 

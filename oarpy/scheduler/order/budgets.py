@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil, inf
 
-from oarpy.model.billing import BilledKind, billing_units
+from oarpy.model.billing import Kind, billing_units
 from oarpy.model.reasons import BudgetLimit
 
 _HOUR = 3600
@@ -67,7 +67,7 @@ class Projects:
     """The tree of projects by name, and what an hour of each kind of resource is billed."""
 
     of: Mapping[str, Project] = field(default_factory=dict)
-    weights: Mapping[BilledKind, float] = field(default_factory=lambda: {"core": 1.0})
+    weights: Mapping[Kind, float] = field(default_factory=lambda: {"core": 1.0})
 
     def line(self, name: str) -> tuple[Project, ...]:
         """Return a project and those above it, upwards; nothing if there is no such project."""
@@ -77,7 +77,7 @@ class Projects:
             name = line[-1].parent
         return tuple(line)
 
-    def rate(self, name: str, held: Mapping[BilledKind, float]) -> float:
+    def rate(self, name: str, held: Mapping[Kind, float]) -> float:
         """Return the billing units of the resources that a job of a project holds."""
         return billing_units(self.weights, held) * (self.of[name].weight if name in self.of else 1)
 

@@ -106,11 +106,12 @@ def _earliest(snapshot: Snapshot, job: HoldingJob) -> float | None:
     known = {consumable.name for consumable in snapshot.consumables}
     consumes = tuple(consumption for consumption in job.consumes if consumption.name in known)
     bits, rest, roles = job.given_back | bits_held(snapshot.platform, job), job.end - snapshot.now, roles_of(job)
-    views, limits = gantt.views(roles, consumes, gantt.blocks.of_holder(job)), gantt.limits(asking, roles)
+    levels = gantt.blocks.of_holder(job)
+    views, limits = gantt.views(roles, consumes, levels), gantt.limits(asking, roles)
     if not views or bits & ~snapshot.platform.alive:
         return None
     for start in _dates(snapshot, views[0].begins, (view.begins for view in views[1:])):
-        claim = Claim(start, rest, bits, consumes)
+        claim = Claim(start, rest, bits, consumes, levels)
         end = claim.end + snapshot.security_time
         if any(view.common(start, end) & bits != bits for view in views):
             continue

@@ -232,9 +232,11 @@ class _More:
 
     def _fits(self, seconds: int) -> bool:
         """Tell whether the job's resources, amounts and quotas let it run ``seconds`` longer."""
-        claim = Claim(self._job.start, self._job.walltime + seconds, self._bits, self._consumes)
-        gantt, now, end = self._gantt, self._snapshot.now, claim.end + self._snapshot.security_time
-        views = gantt.views(self._roles, self._consumes, gantt.blocks.known(self._job.levels, self._consumes))
+        gantt, now = self._gantt, self._snapshot.now
+        levels = gantt.blocks.known(self._job.levels, self._consumes)
+        claim = Claim(self._job.start, self._job.walltime + seconds, self._bits, self._consumes, levels)
+        end = claim.end + self._snapshot.security_time
+        views = gantt.views(self._roles, self._consumes, levels)
         if not views or any(view.common(now, end) & self._bits != self._bits for view in views):
             return False
         limits = gantt.limits(self._asking, self._roles)

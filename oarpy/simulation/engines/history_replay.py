@@ -16,10 +16,10 @@ from typing import Literal
 
 from msgspec import structs
 
-from oarpy.model.billing import GPU, BilledKind
+from oarpy.model.billing import GPU
 from oarpy.model.reasons import Reason, sentence
 from oarpy.scheduler.decide import decide
-from oarpy.scheduler.gantt.exclusive_levels import AskedLevel, Blocks
+from oarpy.scheduler.gantt.exclusive_levels import Blocks
 from oarpy.scheduler.gantt.gantt import bits_held
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.order.budgets import Charge
@@ -143,8 +143,7 @@ class HistoryReplay:
             blocks = Blocks(
                 platform, (GPU,), {consumable.name: consumable.level for consumable in self._base.consumables}
             )
-            gpus = blocks.number(GPU, bits) if AskedLevel(GPU) in blocks.of_holder(job) else 0
-            held: dict[BilledKind, float] = {"core": (bits & platform.default_type).bit_count(), "gpu": gpus}
+            held = blocks.billed(bits, blocks.of_holder(job), job.consumes, projects.weights)
             charge = Charge(job.start, end, projects.rate(job.project, held))
             self._base = replace(self._base, projects=projects.with_use(job.project, charge))
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from oarpy.model.billing import BilledKind
 from oarpy.model.quota_calendar import DEFAULT_LEVEL
 from oarpy.model.setting_values import PolicyName
 from oarpy.model.typed_values import Number, Whole, Word
@@ -253,7 +252,7 @@ class ScenarioFile(Struct, forbid_unknown_fields=True):
     exclusive_levels: tuple[Word, ...] = ()
     quotas: tuple[QuotaEntry, ...] = ()
     projects: tuple[ProjectEntry, ...] = ()
-    billing: dict[BilledKind, Number] = field(default_factory=lambda: {"core": 1})
+    billing: dict[Word, Number] = field(default_factory=lambda: {"core": 1})
     consumables: tuple[ConsumableEntry, ...] = ()
     running: tuple[RunningEntry, ...] = ()
     reservations: tuple[ReservationEntry, ...] = ()

@@ -26,23 +26,33 @@ _DIFFERENCES = """
                tstzmultirange(tstzrange(started_at,
                    started_at + extract(epoch FROM walltime)::float8 * interval '1 second')) AS asked
         FROM jobs WHERE accounted AND started_at < ended_at
+    ), parts AS (
+        SELECT moldable_id, level, consumable || '_' AS prefix, amount::numeric AS part
+        FROM consumption_descriptions JOIN consumables ON name = consumable
+        UNION ALL
+        SELECT moldable_id, 'gpu', 'GPU_', CASE WHEN count(level) = 0 THEN 1
+            ELSE coalesce(max(least(amount, 100)) FILTER (WHERE name = 'gpu_share'), 0) / 100.0 END
+        FROM (SELECT moldable_id FROM resource_groups WHERE group_id IN (
+                  SELECT group_id FROM resource_descriptions WHERE level = 'gpu')
+              UNION
+              SELECT moldable_id FROM consumption_descriptions WHERE consumable = 'gpu_share') asking
+            LEFT JOIN (consumption_descriptions JOIN consumables ON name = consumable AND level = 'gpu')
+                USING (moldable_id)
+        GROUP BY 1
     ), held AS (
-        SELECT c.*, '' AS prefix, a.during, a.extension_id IS NULL AS at_start
+        SELECT c.*, '' AS prefix, 1::numeric AS part, a.during, a.extension_id IS NULL AS at_start
         FROM counted c JOIN assigned_resources a USING (job_id) JOIN resources r USING (resource_id)
         WHERE r.type = 'default'
         UNION ALL
-        SELECT c.*, 'GPU_', gpu.during, gpu.at_start
-        FROM counted c CROSS JOIN LATERAL (
+        SELECT c.*, p.prefix, p.part, block.during, block.at_start
+        FROM counted c JOIN parts p USING (moldable_id) CROSS JOIN LATERAL (
             SELECT range_agg(a.during) AS during, bool_or(a.extension_id IS NULL) AS at_start
             FROM assigned_resources a JOIN resources r USING (resource_id)
-            WHERE a.job_id = c.job_id AND r.type = 'default' AND to_jsonb(r) ->> 'gpu' IS NOT NULL
-            GROUP BY to_jsonb(r) ->> 'gpu') gpu
-        WHERE c.moldable_id IN (SELECT g.moldable_id FROM resource_groups g JOIN resource_descriptions d
-                                    ON d.group_id = g.group_id AND d.level = 'gpu')
-          AND c.moldable_id NOT IN (SELECT m.moldable_id FROM consumption_descriptions m
-                                    WHERE m.consumable IN (SELECT name FROM consumables WHERE level = 'gpu'))
+            WHERE a.job_id = c.job_id AND r.type = 'default' AND to_jsonb(r) ->> p.level IS NOT NULL
+            GROUP BY to_jsonb(r) ->> p.level) block
     ), stretches AS (
-        SELECT h.user_name, h.project, h.queue_name, h.prefix || kind.name AS name, kind.during, count(*) AS resources
+        SELECT h.user_name, h.project, h.queue_name, h.prefix || kind.name AS name, kind.during,
+               sum(h.part) AS resources
         FROM held h,
              LATERAL (VALUES ('USED', h.ran * CASE WHEN h.at_start
                                   THEN h.during + tstzmultirange(tstzrange(NULL, lower(h.during))) ELSE h.during END),
@@ -67,7 +77,7 @@ _DIFFERENCES = """
       AND window_start >= coalesce(greatest(
           (SELECT accounting_since FROM site),
           (SELECT max(counted_until) FROM past_months WHERE dropped_at IS NOT NULL),
-          (SELECT gpu_hours_since FROM site WHERE consumption_type LIKE 'GPU%%')), '-infinity')
+          (SELECT gpu_hours_since FROM site WHERE consumption_type LIKE '%%\\_%%')), '-infinity')
     ORDER BY 1, 2, 3, 4, 5
 """
 

@@ -28,11 +28,15 @@ _OF_ACCOUNTING = """
 """
 # By the weights of today, as oar_report.projects has them.
 _BILLED = """
-    SELECT {key}, sum(used_hours) AS used_hours, sum(asked_seconds) / 3600 AS asked_hours,
-           sum((used_hours * coalesce((s.billing_weights ->> 'core')::float8, 0)
-                + used_gpu_hours * coalesce((s.billing_weights ->> 'gpu')::float8, 0)) * coalesce(p.weight, 1))
+    SELECT {key}, (sum(consumption) FILTER (WHERE consumption_type = 'USED') / 3600)::float8 AS used_hours,
+           (sum(consumption) FILTER (WHERE consumption_type = 'ASKED') / 3600)::float8 AS asked_hours,
+           sum(consumption * (s.billing_weights ->> kind)::float8 * coalesce(p.weight, 1) / 3600)
                FILTER (WHERE queue_name <> 'besteffort') AS billed_hours
-    FROM oar_report.accounting LEFT JOIN projects p USING (project) CROSS JOIN scheduling_passes s
+    FROM (SELECT date_trunc('day', window_start, 'UTC') AS day, user_name, project, queue_name, consumption_type,
+                 consumption, CASE consumption_type WHEN 'USED' THEN 'core' WHEN 'GPU_USED' THEN 'gpu'
+                                                    ELSE substring(consumption_type FROM '(.*)_USED$') END AS kind
+          FROM accounting) used
+        LEFT JOIN projects p USING (project) CROSS JOIN scheduling_passes s
 """
 
 

@@ -57,12 +57,12 @@ _BETWEEN = """
         UNION ALL
         SELECT below.project, p.project FROM below JOIN projects p ON p.parent = below.part
     )
-    SELECT b.project, sum(a.consumption * p.weight * coalesce((s.billing_weights ->> unit.weighed)::float8, 0) / 3600)
+    SELECT b.project, sum(a.consumption * p.weight * w.value::float8 / 3600)
     FROM unnest(%s::text[], %s::float8[]) AS f (project, begin) JOIN below b USING (project)
-        JOIN projects p ON p.project = b.part CROSS JOIN scheduling_passes s
-        CROSS JOIN (VALUES ('USED', 'core'), ('GPU_USED', 'gpu')) AS unit (kind, weighed)
+        JOIN projects p ON p.project = b.part CROSS JOIN scheduling_passes s CROSS JOIN jsonb_each(s.billing_weights) w
         JOIN accounting a ON a.project = b.part AND a.window_start >= to_timestamp(f.begin)
-            AND a.consumption_type = unit.kind
+            AND a.consumption_type = CASE w.key WHEN 'core' THEN 'USED' WHEN 'gpu' THEN 'GPU_USED'
+                                     ELSE w.key || '_USED' END
     WHERE a.window_stop <= to_timestamp(%s) AND a.queue_name <> 'besteffort'
     GROUP BY b.project
 """

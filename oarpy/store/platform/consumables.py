@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from psycopg.sql import SQL, Identifier
 
+from oarpy.model.billing import CORE, GPU, Kind
 from oarpy.model.request import Consumption
 from oarpy.store.database import Connection
 
 UNITS = ("bytes", "count")
+_GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,14 @@ _BLOCKS_OF = """
 def consumables(connection: Connection) -> tuple[ConsumableRow, ...]:
     """Return every consumable by name."""
     return tuple(ConsumableRow(*row) for row in connection.execute(_CONSUMABLES))
+
+
+def weights_of_units(connection: Connection, weights: Mapping[Kind, float]) -> Mapping[Kind, float]:
+    """Return the billing units of a core, of a GPU and of each unit of a consumable: settings weight bytes by GiB."""
+    if weights.keys() <= {CORE, GPU}:
+        return weights
+    in_bytes = {row.name for row in consumables(connection) if row.unit == "bytes"}
+    return {name: weight / _GIB if name in in_bytes else weight for name, weight in weights.items()}
 
 
 def capacities(connection: Connection) -> tuple[Capacity, ...]:

@@ -91,11 +91,11 @@ accounting = table(
     column(
         "consumption_type",
         Text,
-        "ASKED or USED, and the same of GPUs",
+        "ASKED or USED; the same of GPUs, and of a consumable behind its name: memory_USED",
         key=True,
-        check="consumption_type IN ('ASKED', 'USED', 'GPU_ASKED', 'GPU_USED')",
+        check="consumption_type ~ '^(GPU_|[a-z_][a-z0-9_]*_)?(ASKED|USED)$'",
     ),
-    column("consumption", Numeric, "resource-seconds, or GPU-seconds", check="consumption >= 0"),
+    column("consumption", Numeric, "resource-seconds, GPU-seconds, or amounts times seconds", check="consumption >= 0"),
     rule("accounting_check", "window_stop > window_start"),
 )
 

@@ -47,7 +47,8 @@ site = table(
     column(
         "gpu_hours_since",
         INSTANT,
-        "sums of GPUs in windows that begin before are not compared with the jobs: GPUs were not counted for all jobs",
+        "sums of GPUs and consumables in windows that begin before are not compared with the jobs: "
+        "these were not counted for all jobs",
         optional=True,
     ),
 )

@@ -77,7 +77,10 @@ BAD_DIRECTORIES = [
         ("[submission]\nadmins = ['ann', 7]\n", "submission.admins: 7 is not a string"),
         ("[submission]\nadmins = 'ann'\n", "submission.admins: 'ann' is not a list"),
         ("[gateway]\nworkers = 2.5\n", "gateway.workers: 2.5 is not a whole number above 0"),
-        ("[accounting]\nweights = {disk = 1}\n", "accounting.weights: a key in it is not one of core, gpu"),
+        (
+            "[accounting]\nweights = {Disk = 1}\n",
+            "accounting.weights: a key in it is not core, gpu or the name of a consumable",
+        ),
         ("[accounting]\nweights = {gpu = -1}\n", "accounting.weights: a value in it is not a number from 0 to 1e9"),
         ("[walltime]\nmax_increase = ['1h']\n", "walltime.max_increase: '1h' is no limit of a walltime change"),
     ],
