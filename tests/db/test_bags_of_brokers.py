@@ -123,7 +123,7 @@ def test_a_bag_that_nobody_commits_is_gone_with_all_its_tasks(door: BrokersDoor)
     door.cluster.settle()
     assert door.cluster.states([job + n for job in jobs for n in (0, 1)]) == ["Error"] * 4
     assert door.events() == [("p2", "lapsed")]
-    assert door.ask("commit", transaction="t2")["code"] == "cluster_refuses"
+    assert door.ask("commit", transaction="t2")["code"] == "parts_undone"
 
 
 def test_an_offer_is_taken_up_once_in_time_and_no_further(door: BrokersDoor) -> None:

@@ -86,7 +86,7 @@ def test_what_is_not_committed_in_time_lapses(door: BrokersDoor, kind: str) -> N
     door.cluster.cancel()
     assert door.cluster.state(job) == "Error"
     assert door.events() == [("p1", "lapsed")]
-    assert door.ask("commit", transaction="t1")["code"] == "cluster_refuses"
+    assert door.ask("commit", transaction="t1")["code"] == "parts_undone"
     assert door.cluster.cancel().wake_at is None
 
 
