@@ -14,7 +14,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from oarpy import slices
 from oarpy.local_cluster.sandbox import Sandbox, command
 from oarpy.modules.loop.watchdog import Watch
 from oarpy.modules.registry import MODULES
@@ -24,7 +23,7 @@ from tests.harness.waiting import DEADLINE, until
 
 pytestmark = pytest.mark.e2e
 
-RUNNING = {*MODULES, *slices.MODULES}
+RUNNING = {*MODULES, "negotiator", "recurrence"}
 """The modules of a cluster with a gateway."""
 
 
