@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import re
 import shutil
 import subprocess
@@ -37,10 +36,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no Open MPI (Debian: openmpi-bin)")
     path = tmp_path_factory.mktemp("islands")
     island_job.prepare(path)
-    if missing := island_job.what_is_missing(path, pwd.getpwuid(os.getuid())):
-        pytest.skip(missing)
-    if islands(path, "python -c 'import mpi4py.MPI'").returncode:
-        pytest.skip("no mpi4py (Debian: python3-mpi4py)")
+    if islands(path, "python -c 'import numpy, mpi4py.MPI'").returncode:
+        pytest.skip(f"{island_job.PYTHON} does not run the NumPy of this environment, or has no mpi4py")
     (path / "map").write_text(MAP)
     return path
 

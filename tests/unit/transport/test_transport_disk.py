@@ -211,7 +211,7 @@ def test_the_state_directory_is_closed_to_others(state: StateDir) -> None:
     assert closed == {
         **dict.fromkeys(("jobs", "requests", "logins", "scripts", "forgotten"), 0o700),
         "files": 0o711,
-        "bell": 0o600,
+        **dict.fromkeys(("bell", "secret"), 0o600),
     }
 
 
