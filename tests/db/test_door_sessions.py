@@ -76,7 +76,7 @@ def test_a_broker_is_told_what_the_cluster_is(here: Door, connection: Connection
         assert (found.procs, found.speed, found.abilities) == (
             procs,
             1.5,
-            ClusterAbilities(evict=False, amend=True, foresee=True, offer=True, rate=True),
+            ClusterAbilities(evict=False, amend=True, foresee=True, offer=True, rate=True, profile=True),
         )
         assert found.clock == pytest.approx(time.time(), abs=30)
         connection.execute("UPDATE resources SET state = 'Dead' WHERE resource_id = 1")
