@@ -168,7 +168,7 @@ def test_a_part_that_fails_to_start_does_not_count_as_begun(door: BrokersDoor, m
     for _ in range(8):
         door.cluster.launch()
         told.append(begun()["message"])
-    assert told[-1] == "part 'r1' does not run: it is Waiting", told
+    assert told[-1] == "part 'r1' does not hold its processors yet", told
 
 
 def test_a_listing_and_the_gantt_show_when_a_claim_begins_and_ends(door: BrokersDoor) -> None:
