@@ -16,9 +16,9 @@ _COLUMNS = """
 ALTER TABLE queues
     ADD COLUMN gives_way_to TEXT[] DEFAULT '{}' NOT NULL
         CONSTRAINT queues_gives_way_to_check
-        CHECK ((NOT queue_name = ANY (gives_way_to))
-            AND ((gives_way_to = '{}')
-                OR ((array_ndims(gives_way_to) = 1) AND (array_position(gives_way_to, NULL) IS NULL)))),
+        CHECK ((gives_way_to = '{}')
+            OR ((array_ndims(gives_way_to) = 1) AND (array_position(gives_way_to, NULL) IS NULL))),
+    ADD CONSTRAINT queues_give_way_to_others CHECK (NOT queue_name = ANY (gives_way_to)),
     ADD COLUMN manner TEXT DEFAULT 'end' NOT NULL
         CONSTRAINT queues_manner_check CHECK (manner IN ('end', 'requeue', 'suspend')),
     ADD COLUMN grace INTEGER DEFAULT 0 NOT NULL CONSTRAINT queues_grace_check CHECK (grace BETWEEN 0 AND 86400),

@@ -32,7 +32,6 @@ queues = table(
         ARRAY(Text),
         "queues whose jobs may take the resources of its jobs, as jobs of higher levels may",
         default="{}",
-        check="NOT queue_name = ANY (gives_way_to)",
     ),
     column(
         "manner",
@@ -51,6 +50,7 @@ queues = table(
     column(
         "grace_signal", SmallInteger, "signal that they get then", default=15, check="grace_signal BETWEEN 1 AND 64"
     ),
+    rule("queues_give_way_to_others", "NOT queue_name = ANY (gives_way_to)"),
 )
 
 admission_rules = table(
