@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from oarpy.grid.local.mpi_job import ONE_MACHINE
 from oarpy.local_cluster.user_commands import user_command
 from tests.harness.ordinary_users import ordinary_users
 from tests.harness.ssh_cluster import SshCluster, run_cluster
@@ -135,8 +136,7 @@ def test_mpirun_needs_no_option(
     if shutil.which(f"mpirun.{kind}") is None or find_library(library.partition(".")[0][3:]) is None:
         pytest.skip(f"no {kind} on this machine (Debian: openmpi-bin has 55 MB, mpich 21 MB)")
     program = f"{PYTHON} {home}/sum.py {library}"
-    # these nodes are one machine, which Open MPI does not expect of those that share memory, be it for its topology
-    export = f"export HOME={home} OMPI_MCA_btl=tcp,self OMPI_MCA_rtc=^hwloc"
+    export = f"export HOME={home}\n{ONE_MACHINE}"
     written = outcome(cluster, user, home, f"#!{shell}\n{export}\nmpirun.{kind} -n 4 {program}\n", nodes=2)
     lines = sorted(line for line in written.splitlines() if " of " in line)
     hosts = sorted({line.rpartition(" ")[2] for line in lines})  # any two: an earlier job may be cleaned up yet

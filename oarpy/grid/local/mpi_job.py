@@ -14,8 +14,11 @@ _PYTHON = "/usr/bin/python3"
 _LAST = 1000
 RESULT = _LAST * (_LAST + 1) * (2 * _LAST + 1) // 6
 """The sum of the squares of all numbers up to ``_LAST``."""
-SETTING = "export HOME=$PWD PATH=$PWD/bin:$PATH OMPI_MCA_btl=tcp,self OMPI_MCA_rtc=^hwloc"
-"""All hosts are one machine. Open MPI does not expect hosts to share memory, be it for its topology."""
+ONE_MACHINE = """mkdir -p "$HOME/remote"
+export OMPI_MCA_orte_launch_agent="env TMPDIR=$HOME/remote orted"
+export OMPI_MCA_btl=tcp,self OMPI_MCA_rtc=^hwloc"""
+"""All hosts are one machine. Open MPI does not expect hosts to share memory, be it for its topology, or ``/tmp``."""
+SETTING = f"export HOME=$PWD PATH=$PWD/bin:$PATH\n{ONE_MACHINE}"
 
 _RANK = f"""#!/bin/sh
 seq $((${{OMPI_COMM_WORLD_RANK:-0}} + 1)) ${{OMPI_COMM_WORLD_SIZE:-1}} {_LAST} |
