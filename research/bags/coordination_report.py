@@ -24,7 +24,7 @@ from research.bags.coordination_figures import (
 )
 from research.runs.drawing import can_draw
 from research.runs.experiment import Parameters, Values
-from research.runs.judged_claims import JudgedClaim, claims_text, status, verdict, write_claims
+from research.runs.judged_claims import Found, JudgedClaim, judged_claim, report_of_claims
 from research.runs.pools import Pool
 from research.runs.result_files import write_rows, write_scenarios
 from research.runs.runner import run_experiment
@@ -61,8 +61,7 @@ def reproduce_bags(
     table = BagsTable(rows if not done.failed else [])
     write_figures(output, table, drawing=can_draw(err))
     claims = bags_claims(table)
-    write_claims(output / "claims.csv", claims)
-    return claims_text(claims, as_json=as_json), 1 if done.failed else 0 if quick else status(claims)
+    return report_of_claims(output, claims, failed=bool(done.failed), quick=quick, as_json=as_json)
 
 
 def points_of(seed: int, *, quick: bool, full: bool) -> list[Parameters]:
@@ -85,18 +84,15 @@ def _write_files(folder: Path, rows: Sequence[tuple[Parameters, Values]]) -> Non
     write_rows(folder / "runs.csv", [(*_COLUMNS, *METRICS), *lines])
 
 
-Found = tuple[str, bool] | None
 Judge = Callable[[BagsTable], Found]
 
 
 def bags_claims(table: BagsTable) -> list[JudgedClaim]:
     """Return the claims, and whether they hold; open where runs are missing."""
-    claims = []
-    for claim, paper, judged, judge in _CLAIMS:
-        found = judge(table) if table.seeds else None
-        ours, holds = ("not run", "-") if found is None else (found[0], verdict(found[1]))
-        claims.append(JudgedClaim(claim, paper, ours, judged, holds))  # type: ignore[arg-type]
-    return claims
+    return [
+        judged_claim(claim, paper, judge(table) if table.seeds else None, judged=judged)
+        for claim, paper, judged, judge in _CLAIMS
+    ]
 
 
 def _texts(values: Iterable[float], digits: int = 2) -> str:

@@ -10,7 +10,7 @@ from research.bags.offers import METRICS, SCHEMAS, WORKLOADS, offers_runs, scena
 from research.bags.offers_figures import BY_OFFERS, POLICIES, SLOTS, PolicyTable, write_figures
 from research.runs.drawing import can_draw
 from research.runs.experiment import Parameters, Values
-from research.runs.judged_claims import JudgedClaim, claims_text, status, verdict, write_claims
+from research.runs.judged_claims import JudgedClaim, judged_claim, report_of_claims
 from research.runs.pools import Pool
 from research.runs.result_files import write_rows, write_scenarios
 from research.runs.runner import run_experiment
@@ -44,8 +44,7 @@ def reproduce_offers(
     table = PolicyTable(rows)
     write_figures(output, table, drawing=can_draw(err))
     claims = offers_claims(table)
-    write_claims(output / "claims.csv", claims)
-    return claims_text(claims, as_json=as_json), 1 if done.failed else 0 if quick else status(claims)
+    return report_of_claims(output, claims, failed=bool(done.failed), quick=quick, as_json=as_json)
 
 
 def _points(seed: int, *, quick: bool, full: bool) -> list[Parameters]:
@@ -77,14 +76,10 @@ Judge = Callable[[PolicyTable], Found]
 
 def offers_claims(table: PolicyTable) -> list[JudgedClaim]:
     """Return the claims, and whether they hold; open where runs are missing."""
-    claims = []
-    for claim, paper, judged, judge in _CLAIMS:
-        if table.seeds:
-            ours, holds = judge(table)
-            claims.append(JudgedClaim(claim, paper, ours, judged, verdict(holds)))
-        else:
-            claims.append(JudgedClaim(claim, paper, "not run", judged, "-"))
-    return claims
+    return [
+        judged_claim(claim, paper, judge(table) if table.seeds else None, judged=judged)
+        for claim, paper, judged, judge in _CLAIMS
+    ]
 
 
 def _texts(means: Mapping[str, float], digits: int = 2) -> str:

@@ -19,7 +19,7 @@ from research.grids.deadlines_figures import (
 )
 from research.runs.drawing import can_draw, wanted_figures
 from research.runs.experiment import Parameters
-from research.runs.judged_claims import JudgedClaim, claims_text, status, verdict, write_claims
+from research.runs.judged_claims import Found, JudgedClaim, judged_claim, report_of_claims
 from research.runs.pools import Pool
 from research.runs.runner import run_experiment
 
@@ -46,23 +46,18 @@ def reproduce_deadlines(
     table = PointTable(experiment, done.values)
     write_figures(output, table, wanted, seeds, jobs, drawing=can_draw(err))
     claims = deadline_claims(table, wanted)
-    write_claims(output / "claims.csv", claims)
-    return claims_text(claims, as_json=as_json), 1 if done.failed else 0 if quick else status(claims)
+    return report_of_claims(output, claims, failed=bool(done.failed), quick=quick, as_json=as_json)
 
 
-Judge = Callable[[PointTable], tuple[str, bool] | None]
+Judge = Callable[[PointTable], Found]
 
 
 def deadline_claims(table: PointTable, figures: Sequence[int]) -> list[JudgedClaim]:
     """Return the paper's claims, and whether they hold; open where the runs of their figures were not asked for."""
-    claims = []
-    for claim, needed, paper, judged, judge in _CLAIMS:
-        came = judge(table) if set(needed) <= set(figures) else None
-        if came is None:
-            claims.append(JudgedClaim(claim, paper, "not run", judged, "-"))
-        else:
-            claims.append(JudgedClaim(claim, paper, came[0], judged, verdict(came[1])))
-    return claims
+    return [
+        judged_claim(claim, paper, judge(table) if set(needed) <= set(figures) else None, judged=judged)
+        for claim, needed, paper, judged, judge in _CLAIMS
+    ]
 
 
 def _success(table: PointTable, points: Sequence[Parameters]) -> list[float] | None:

@@ -11,7 +11,7 @@ from research.grids.reallocation import SCENARIOS, reallocation_runs
 from research.grids.reallocation_charts import write_charts
 from research.grids.reallocation_tables import RunTable, reallocation_claims, write_tables
 from research.runs.drawing import can_draw
-from research.runs.judged_claims import claims_text, status, write_claims
+from research.runs.judged_claims import report_of_claims
 from research.runs.pools import Pool
 from research.runs.runner import run_experiment
 
@@ -41,7 +41,7 @@ def reproduce_reallocation(
     table = RunTable(experiment, done.values)
     write_tables(output, experiment, table, wanted)
     claims = reallocation_claims(table)
-    write_claims(output / "claims.csv", claims)
+    report = report_of_claims(output, claims, failed=bool(done.failed), quick=quick, as_json=as_json)
     if can_draw(err):
         write_charts(output, table)
-    return claims_text(claims, as_json=as_json), 1 if done.failed else 0 if quick else status(claims)
+    return report

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from research.mapping.published_sets import MODELS, SETS, TRANSFERS, mapping_runs, question
 from research.mapping.real_runs import RealRun, real_claims, run_for_real
-from research.runs.judged_claims import JudgedClaim, claims_text, status, verdict, write_claims
+from research.runs.judged_claims import JudgedClaim, report_of_claims, verdict
 from research.runs.pools import Pool
 from research.runs.result_files import write_rows, write_scenarios
 from research.runs.runner import run_experiment
@@ -54,8 +54,7 @@ def reproduce_mapping(
         found = run_for_real(err)
         write_rows(output / "runs.csv", [_REAL_COLUMNS, *map(astuple, found.runs)])
         claims += real_claims(found)
-    write_claims(output / "claims.csv", claims)
-    return claims_text(claims, as_json=as_json), 1 if done.failed else status(claims)
+    return report_of_claims(output, claims, failed=bool(done.failed), quick=False, as_json=as_json)
 
 
 def _write_table(path: Path, seconds: Seconds) -> None:

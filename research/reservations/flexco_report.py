@@ -19,7 +19,7 @@ from research.reservations.flexco_figures import (
 )
 from research.runs.drawing import can_draw, wanted_figures
 from research.runs.experiment import Parameters, Values
-from research.runs.judged_claims import JudgedClaim, claims_text, status, verdict, write_claims
+from research.runs.judged_claims import Found, JudgedClaim, judged_claim, report_of_claims
 from research.runs.pools import Pool
 from research.runs.result_files import write_rows, write_scenarios
 from research.runs.runner import run_experiment
@@ -56,8 +56,7 @@ def reproduce_flexco(
     table = PointTable(rows)
     write_figures(output, table, wanted, drawing=can_draw(err))
     claims = flexco_claims(table, wanted)
-    write_claims(output / "claims.csv", claims)
-    return claims_text(claims, as_json=as_json), 1 if done.failed else 0 if quick else status(claims)
+    return report_of_claims(output, claims, failed=bool(done.failed), quick=quick, as_json=as_json)
 
 
 def _figures(*, quick: bool) -> dict[int, Figure]:
@@ -103,7 +102,6 @@ def _write_files(folder: Path, rows: Sequence[tuple[Parameters, Values]]) -> Non
     write_rows(folder / "runs.csv", [(*_COLUMNS, *_FOUND), *lines])
 
 
-Found = tuple[str, bool] | None
 Judge = Callable[[PointTable, int, Sequence[Cell]], Found]
 
 
@@ -117,10 +115,8 @@ def flexco_claims(table: PointTable, figures: Mapping[int, Figure]) -> list[Judg
             needed = {number for number, one in FIGURES.items() if one.metric in metrics and one.scaled == scaled}
             operations = {operation for number in needed for operation in FIGURES[number].operations}
             cells = table.cells(scaled, operations) if needed <= figures.keys() else []
-            came = judge(table, scaled, cells) if cells else None
-            ours, holds = came or ("not run", False)
-            found = verdict(holds) if came else "-"
-            claims.append(JudgedClaim(f"{claim}{end}", paper, ours, judged and bool(scaled), found))
+            found = judge(table, scaled, cells) if cells else None
+            claims.append(judged_claim(f"{claim}{end}", paper, found, judged=judged and bool(scaled)))
     return claims
 
 

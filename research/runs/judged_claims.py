@@ -13,6 +13,9 @@ from oarpy.simulation.reports.output_files import write_file
 
 _COLUMNS = ("claim", "paper", "ours", "judged", "holds")
 
+Found = tuple[str, bool] | None
+"""What runs give for a claim, as text, and whether it holds; None where runs are missing."""
+
 
 @dataclass(frozen=True, slots=True)
 class JudgedClaim:
@@ -36,6 +39,25 @@ class JudgedClaim:
 def verdict(holds: bool) -> Literal["yes", "no"]:
     """Return the word for whether something holds."""
     return "yes" if holds else "no"
+
+
+def judged_claim(claim: str, paper: str, found: Found, *, judged: bool) -> JudgedClaim:
+    """Return a claim with what was ``found``."""
+    if found is None:
+        return JudgedClaim(claim, paper, "not run", judged, "-")
+    ours, holds = found
+    return JudgedClaim(claim, paper, ours, judged, verdict(holds))
+
+
+def report_of_claims(
+    folder: Path, claims: Sequence[JudgedClaim], *, failed: bool, quick: bool, as_json: bool
+) -> tuple[str, int]:
+    """Write the claims into a folder; return them as text, and the exit status: 1 if a run ``failed``.
+
+    A ``quick`` call judges nothing. Raises :class:`OarpyError` when the file cannot be written.
+    """
+    write_claims(folder / "claims.csv", claims)
+    return claims_text(claims, as_json=as_json), 1 if failed else 0 if quick else status(claims)
 
 
 def status(claims: Sequence[JudgedClaim]) -> int:
