@@ -10,7 +10,7 @@ from oarpy.model.submission import Submission
 from oarpy.recurrence.rules import read_rule
 from oarpy.store.database import Connection
 from oarpy.store.jobs import recurring
-from oarpy.store.jobs.recurring import WaitingSeries
+from oarpy.store.jobs.recurring import DueSeries
 
 
 def contradictions(connection: Connection) -> Iterator[str]:
@@ -20,7 +20,7 @@ def contradictions(connection: Connection) -> Iterator[str]:
         yield from _faults(series, now)
 
 
-def _faults(series: WaitingSeries, now: datetime) -> Iterator[str]:
+def _faults(series: DueSeries, now: datetime) -> Iterator[str]:
     its = f"recurring job {series.number}"
     try:
         Submission.from_record({**series.submission, "user": series.user})
@@ -31,7 +31,7 @@ def _faults(series: WaitingSeries, now: datetime) -> Iterator[str]:
     except OarpyError as error:
         yield f"{its} has a rule that cannot be read, {error}: oardel --recurring {series.number}"
         return
-    if series.next_due > latest.timestamp():
+    if series.due > latest:
         yield (
             f"{its} is due later than by its rule, '{series.rule}': "
             f"UPDATE recurring_jobs SET next_due_at = '{latest.isoformat()}' WHERE recurring_id = {series.number}"

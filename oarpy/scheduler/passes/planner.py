@@ -389,7 +389,7 @@ class Planner:
         return Decision(verdict, reason, offer=offer)
 
     def _victims(self, demand: Demand, place: Found) -> set[int]:
-        """Return the best-effort jobs that must go before the job begins."""
+        """Return the jobs that must go before the job begins."""
         victims = set(self._yielding.on(place.claim.bits, demand.job, place.claim.levels))
         if place.claim.consumes and self._yielding.anybody_for(demand.job):
             victims.update(self._yielding.for_amounts(demand.job, self._excess(place.claim), victims | self.kill))

@@ -82,9 +82,10 @@ def while_waking(snapshot: Snapshot) -> Snapshot:
     A new reservation for sooner than that may get them nevertheless. Its pass goes by :func:`once_awake` alone.
     """
     waking = waking_of(snapshot)
+    if not waking.asleep or not waking.seconds:
+        return snapshot
     awake = snapshot.now + waking.seconds
-    soon = any(job.reservation is not None and job.reservation < awake for job in snapshot.waiting)
-    if not waking.asleep or not waking.seconds or soon:
+    if any(job.reservation is not None and job.reservation < awake for job in snapshot.waiting):
         return snapshot
     wakes = Outage(snapshot.now, waking.asleep, awake, "nodes that it needs are asleep")
     return replace(snapshot, outages=(*snapshot.outages, wakes))

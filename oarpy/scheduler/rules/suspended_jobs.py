@@ -129,7 +129,7 @@ def _dates(snapshot: Snapshot, begins: Iterable[float], others: Iterable[Iterabl
 
 
 def _victims(snapshot: Snapshot, job: HoldingJob) -> tuple[int, ...]:
-    """Return the best-effort jobs on the resources that the job gave back; it has kept its amounts."""
+    """Return the jobs that give way on the resources that the job gave back; it has kept its amounts."""
     blocks = Blocks.of(snapshot)
     yielding = Yielding(snapshot, Capacities((), snapshot.platform), blocks, may_go(snapshot, snapshot.holding))
     return tuple(yielding.on(job.given_back, job, blocks.of_holder(job)))

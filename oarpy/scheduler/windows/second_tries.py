@@ -6,7 +6,8 @@ Reservations of one priority are tried together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Protocol
 
 from oarpy.scheduler.plan import Placement, Plan
@@ -25,7 +26,8 @@ class SecondTries:
     """The reservations that are refused so far, and the places in a plan that others are tried ``beside``."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
+        self._waiting = snapshot.waiting
+        self._depth = Precedence.of(snapshot.queues).depth
         self._priorities = {queue.name: queue.priority for queue in snapshot.queues}
         self.refused = frozenset[int]()
         self.beside: dict[int, Sequence[Placement]] = {}
@@ -35,24 +37,28 @@ class SecondTries:
         if unplaced := dated.unplaced(plan):
             self.refused |= unplaced
             return True
-        jobs = {job.id: job for job in self._snapshot.waiting}
-        untried = [jobs[number] for number in sorted(self.refused - self.beside.keys())]
+        untried = [self._jobs[number] for number in sorted(self.refused - self.beside.keys())]
         first = min(map(self._turn, untried), default=None)
-        again = {job.id: self._before(job, jobs, plan) for job in untried if self._turn(job) == first}
+        again = {job.id: self._before(job, plan) for job in untried if self._turn(job) == first}
         self.beside |= again
         blocked = {number for number, places in again.items() if places}
         self.refused -= blocked
         return bool(again) and (bool(blocked) or self.needed(dated, plan))
 
-    def _before(self, job: WaitingJob, jobs: Mapping[int, WaitingJob], plan: Plan) -> list[Placement]:
+    @cached_property
+    def _jobs(self) -> dict[int, WaitingJob]:
+        """The jobs that wait, by number; passes that refuse no reservation do without."""
+        return {job.id: job for job in self._waiting}
+
+    def _before(self, job: WaitingJob, plan: Plan) -> list[Placement]:
         """Return the places of jobs that the planner serves before a reservation."""
         turn = self._turn(job)
         return [
             place
             for place in plan.placements
-            if place.start is not None and (other := jobs.get(place.job)) is not None and self._turn(other) < turn
+            if place.start is not None and (other := self._jobs.get(place.job)) is not None and self._turn(other) < turn
         ]
 
     def _turn(self, job: WaitingJob) -> tuple[int, float]:
         """Return when the planner serves a job: the least first."""
-        return Precedence.of(self._snapshot.queues).depth(job), -self._priorities.get(job.queue, 0)
+        return self._depth(job), -self._priorities.get(job.queue, 0)

@@ -20,9 +20,10 @@ _INSERT = """
     INSERT INTO recurring_jobs (user_name, rule, submission, next_due_at) VALUES (%s, %s, %s, %s) RETURNING recurring_id
 """
 
-_DUE = """
+_GOES_ON = """
     SELECT recurring_id AS number, user_name AS user, rule, submission, next_due_at AS due FROM recurring_jobs
-    WHERE ended_at IS NULL AND next_due_at <= %s AND NOT recurring_id = ANY (%s)
+    WHERE ended_at IS NULL"""
+_DUE = f"""{_GOES_ON} AND next_due_at <= %s AND NOT recurring_id = ANY (%s)
     ORDER BY next_due_at, recurring_id LIMIT %s
 """
 _NEXT = "SELECT min(next_due_at) FROM recurring_jobs WHERE ended_at IS NULL AND NOT recurring_id = ANY (%s)"
@@ -43,11 +44,7 @@ _NOTICE = """
     SELECT recurring_id, 'ERROR', %s FROM recurring_jobs WHERE recurring_id = %s AND submission ->> 'notify' <> ''
 """
 
-_WAITING = """
-    SELECT recurring_id AS number, user_name AS user, rule, submission,
-           extract(epoch FROM next_due_at)::float8 AS next_due
-    FROM recurring_jobs WHERE ended_at IS NULL ORDER BY recurring_id
-"""
+_WAITING = f"{_GOES_ON} ORDER BY recurring_id"
 
 _SERIES = """
     SELECT recurring_id AS number, user_name AS user, rule, submission ->> 'name' AS name,
@@ -73,24 +70,13 @@ _OF_JOBS = """
 
 @dataclass(frozen=True, slots=True)
 class DueSeries:
-    """A series with a due time that has come; ``submission`` is a record of it."""
+    """A series that goes on, and its next ``due`` time; ``submission`` is a record of it."""
 
     number: int
     user: str
     rule: str
     submission: Mapping[str, Any]
     due: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingSeries:
-    """A series that goes on; ``next_due`` is in epoch seconds, ``submission`` is a record of it."""
-
-    number: int
-    user: str
-    rule: str
-    submission: Mapping[str, Any]
-    next_due: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +125,9 @@ def due(connection: Connection, now: datetime, but: Iterable[int], limit: int) -
     return read(connection, _DUE, DueSeries, [now, list(but), limit])
 
 
-def waiting(connection: Connection) -> list[WaitingSeries]:
+def waiting(connection: Connection) -> list[DueSeries]:
     """Return all series that go on, by number."""
-    return read(connection, _WAITING, WaitingSeries)
+    return read(connection, _WAITING, DueSeries)
 
 
 def next_due(connection: Connection, but: Iterable[int]) -> datetime | None:

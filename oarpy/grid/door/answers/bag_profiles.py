@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from functools import partial
 
-from oarpy.client.submission.feasibility import KnownNeeds
 from oarpy.client.submission.profiled import profiling_jobs
 from oarpy.client.submission.submission import store_measuring
 from oarpy.grid.calls.parts import ProfiledType
-from oarpy.grid.calls.table import CallRefused, Profiled, TakeProfile
-from oarpy.grid.door import grants
+from oarpy.grid.calls.table import Profiled, TakeProfile
 from oarpy.grid.door.answers import part_submission
 from oarpy.grid.door.answers.bag_offers import require_promises
 from oarpy.grid.door.call_context import CallContext
@@ -23,18 +20,13 @@ def take_profile(context: CallContext, call: TakeProfile) -> None:
     """Answer ``take_profile``. Raises as ``oarsub``."""
     connection, settings = context.connection, context.configuration
     require_promises(settings)
-    if not settings.gateway.calls:
-        raise CallRefused("jobs here cannot tell what they measure (gateway.calls)", hint="ask another cluster")
     latest = math.floor(time.time() + min(call.limit, settings.scheduler.profile_limit))
-    with grants.acting(context, call.request.user) as (grant, session):
-        admitted = part_submission.measuring(session, call)
-        check = partial(grants.check, grant, KnownNeeds(session))
-        check(admitted.submission)
-        submission = admitted.submission.changed(profile=call.script)
-        new = profiling_jobs(connection, settings.scheduler, submission, admitted.requested)
+    with part_submission.measuring(context, call) as measured:
+        submission = measured.admitted.submission.changed(profile=call.script)
+        new = profiling_jobs(connection, settings.scheduler, submission, measured.admitted.requested)
         types = (f"expire={latest}",)
         dated = [replace(one, requested=one.requested.changed(types=types)) for one in new]
-        jobs = store_measuring(session, dated, check)
+        jobs = store_measuring(measured.session, dated, measured.check)
     bag_profiles.insert_for_broker(connection, context.broker, call.profile, jobs)
 
 

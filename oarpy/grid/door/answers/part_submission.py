@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -162,10 +163,26 @@ def _not_counted(_submission: Submission) -> Need:
     return Need(0, 0)
 
 
-def measuring(session: Session, call: Measure | TakeProfile) -> Admitted:
-    """Return the admitted submission of what is to be measured, as the local user. Raises as ``oarsub``."""
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What is to be measured, as submitted by the local user of ``session``; ``check`` holds its jobs to the grant."""
+
+    session: Session
+    admitted: Admitted
+    check: Callable[[Submission], None]
+
+
+@contextmanager
+def measuring(context: CallContext, call: Measure | TakeProfile) -> Iterator[Measured]:
+    """Act as the local user whose jobs are to measure, while the block runs. Raises as ``oarsub``."""
+    if not context.configuration.gateway.calls:
+        raise CallRefused("jobs here cannot tell what they measure (gateway.calls)", hint="ask another cluster")
     texts = {"directory": call.directory or ""}
-    return admit(session, _options(call.request, _NOTHING, texts), _typed(call.request, _NOTHING), {})
+    with grants.acting(context, call.request.user) as (grant, session):
+        admitted = admit(session, _options(call.request, _NOTHING, texts), _typed(call.request, _NOTHING), {})
+        check = partial(grants.check, grant, KnownNeeds(session))
+        check(admitted.submission)
+        yield Measured(session, admitted, check)
 
 
 def submit(context: CallContext, part: GridPart) -> int:

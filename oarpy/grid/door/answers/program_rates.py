@@ -7,14 +7,12 @@ A broker names a program by the facts that it has where it was submitted. Rates 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
-from oarpy.client.submission.feasibility import KnownNeeds
 from oarpy.client.submission.mapped import Mapped
 from oarpy.client.submission.measuring import node_types, of_type
 from oarpy.client.submission.submission import measured_first
 from oarpy.grid.calls.parts import ProcessesOfPart, ProgramFile, RatedType
-from oarpy.grid.calls.table import CallRefused, Measure, Rates
+from oarpy.grid.calls.table import Measure, Rates
 from oarpy.grid.door import grants
 from oarpy.grid.door.answers import part_submission
 from oarpy.grid.door.call_context import CallContext
@@ -30,16 +28,12 @@ from oarpy.store.jobs.rates import Measurement, ProgramKey
 
 def measure(context: CallContext, call: Measure) -> None:
     """Answer ``measure``. Raises as ``oarsub``."""
-    if not context.configuration.gateway.calls:
-        raise CallRefused("jobs here cannot tell what they measure (gateway.calls)", hint="ask another cluster")
-    with grants.acting(context, call.request.user) as (grant, session):
-        admitted = part_submission.measuring(session, call)
-        check = partial(grants.check, grant, KnownNeeds(session))
-        check(admitted.submission)
+    with part_submission.measuring(context, call) as measured:
+        session, admitted = measured.session, measured.admitted
         sizes = {"sizes": call.sizes, "rate": call.script}
         key = _key(session.user, call.program)
         mapping = Mapped(key, admitted.submission.changed(**sizes), admitted.requested.changed(**sizes))
-        measured_first(session, mapping, check)
+        measured_first(session, mapping, measured.check)
 
 
 def rates(context: CallContext, call: Rates) -> list[RatedType]:
