@@ -28,7 +28,7 @@ class BagDemo(Transcript):
 
     def run(self) -> None:
         """Run every step."""
-        self._wait("the broker knows who makes offers", self._is_offered)
+        self._wait_for_ability("offer")
         self._shared_out()
         together = self._held_up("With coordination, north is told that by the broker")
         self._without_coordination()
@@ -92,10 +92,6 @@ class BagDemo(Transcript):
         grid = {**broker.settings["grid"], "coordination": False}
         broker.start_anew({**broker.settings, "grid": grid})
         broker.wait_for_gateway(_GATEWAY_TIMEOUT)
-
-    def _is_offered(self) -> bool:
-        query = "SELECT count(*) FROM grid_clusters WHERE 'offer' = ANY(abilities)"
-        return self._grid.sql(query) == [(len(CORES),)]
 
     def _is_told(self, job: int) -> bool:
         """Tell whether clusters know when a bag is done over all; without coordination there is nothing to know."""

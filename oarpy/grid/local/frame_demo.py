@@ -7,7 +7,7 @@ import shutil
 from importlib.resources import as_file, files
 
 from oarpy.grid.local.island_job import PYTHON, commands_of_nodes, let_users_run
-from oarpy.grid.local.transcript import CORES, Transcript, say, write
+from oarpy.grid.local.transcript import Transcript, say, write
 
 _FILM = "oarpy.examples.rendered_frames"
 _FRAMES = 6
@@ -34,7 +34,7 @@ class FrameDemo(Transcript):
         if missing := what_is_missing():
             say(f"A bag of frames is not shown: there is {missing}")
             return
-        self._wait("the broker knows who takes profiles", self._is_able)
+        self._wait_for_ability("profile")
         let_users_run(commands_of_nodes(self._grid))
         home = self._grid.home
         with as_file(files(_FILM)) as film:
@@ -58,7 +58,3 @@ class FrameDemo(Transcript):
         frames = sum((self._grid.home / f"frame-{frame}.png").exists() for frame in range(1, _FRAMES + 1))
         write(f"{frames} frames are rendered\n")
         self._hold(frames == _FRAMES, "some frames were not rendered")
-
-    def _is_able(self) -> bool:
-        query = "SELECT count(*) FROM grid_clusters WHERE 'profile' = ANY(abilities)"
-        return self._grid.sql(query) == [(len(CORES),)]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from oarpy.grid.local import island_job
-from oarpy.grid.local.transcript import CORES, Transcript, say, write
+from oarpy.grid.local.transcript import Transcript, say, write
 
 _RATE = f"""\
 #!/bin/sh
@@ -52,7 +52,7 @@ class MapDemo(Transcript):
             path = home / name
             path.write_text(text, encoding="utf-8")
             path.chmod(0o755)
-        self._wait("the broker knows who measures rates", self._is_measured)
+        self._wait_for_ability("rate")
         longer = {name: self._occupy(name, 2, 60) for name in _USED}
         self._over_both()
         shorter = {name: self._occupy(name, 2, 20) for name in _USED}
@@ -92,7 +92,7 @@ class MapDemo(Transcript):
 
     def _computed(self, job: int, cores: dict[str, int]) -> None:
         """Wait for the end of a job, and hold its map and its result against what should be."""
-        self._wait("the job is over", lambda: self._state(job) in ("Terminated", "Error"))
+        self._wait_for_end(job)
         self._hold(self._state(job) == "Terminated", f"job {job} is {self._state(job)}")
         its_map = f"map.{job}"
         shown = (self._grid.home / its_map).read_text(encoding="utf-8")
@@ -105,7 +105,3 @@ class MapDemo(Transcript):
         write(f"in series: {serial}")
         found = [text.partition(" s")[0].rpartition(",")[0] for text in (mapped, serial)]
         self._hold(found[0] == found[1], "the results differ")
-
-    def _is_measured(self) -> bool:
-        query = "SELECT count(*) FROM grid_clusters WHERE 'rate' = ANY(abilities)"
-        return self._grid.sql(query) == [(len(CORES),)]

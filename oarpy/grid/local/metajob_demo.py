@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from oarpy.grid.local import mpi_job
-from oarpy.grid.local.transcript import CORES, Transcript, say, write
+from oarpy.grid.local.transcript import Transcript, say, write
 
 
 class MetajobDemo(Transcript):
@@ -19,7 +19,7 @@ class MetajobDemo(Transcript):
         if missing := mpi_job.what_is_missing():
             write(f"{missing}: the program begins on one host\n")
         mpi_job.prepare(self._grid.home)
-        self._wait("the broker knows what clusters can tell", self._is_foreseen)
+        self._wait_for_ability("foresee")
         self._fill("west", "walltime=1:0:0")
         self._shifted()
         self._remapped()
@@ -61,7 +61,7 @@ class MetajobDemo(Transcript):
 
     def _summed(self, job: int, moved: str) -> None:
         """Wait until the program has ended, and check where its job was moved, and its result."""
-        self._wait("the job is over", lambda: self._state(job) in ("Terminated", "Error"))
+        self._wait_for_end(job)
         self._hold(re.search(moved, self._show("oargridstat", "--moves", str(job))) is not None, "it did not move so")
         self._hold(self._state(job) == "Terminated", f"job {job} is {self._state(job)}")
         summed = (self._grid.home / f"sum.{job}").read_text().strip()
@@ -72,7 +72,3 @@ class MetajobDemo(Transcript):
         """Return the walltimes of the parts that wait, in seconds, each once."""
         query = "SELECT DISTINCT extract(epoch FROM walltime)::int FROM grid_parts WHERE job = %s AND state = 'Waiting'"
         return [seconds for (seconds,) in self._grid.sql(query, job)]
-
-    def _is_foreseen(self) -> bool:
-        query = "SELECT count(*) FROM grid_clusters WHERE 'foresee' = ANY(abilities)"
-        return self._grid.sql(query) == [(len(CORES),)]

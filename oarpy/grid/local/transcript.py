@@ -31,12 +31,8 @@ class Transcript:
 
     def _fill(self, cluster: str, walltime: str, *options: str) -> int:
         """Submit a local job of the whole cluster, and wait until it runs."""
-        words = ("oarsub", "-d", str(self._grid.home), *options, "-l", f"/core={CORES[cluster]},{walltime}")
-        printed = self._show(*words, "sleep 3600", on=cluster)
-        job = int(printed.rpartition("OAR_JOB_ID=")[2].split()[0])
-        self._grid.clusters[cluster].wait_for([job], ("Running",), _TIMEOUT)
-        self._local[cluster] = job
-        return job
+        self._local[cluster] = self._run_local(cluster, f"/core={CORES[cluster]},{walltime}", *options)
+        return self._local[cluster]
 
     def _delete_local(self, cluster: str) -> None:
         """Delete the local job of a cluster, and wait until it is idle."""
@@ -44,7 +40,10 @@ class Transcript:
 
     def _occupy(self, cluster: str, cores: int, minutes: int) -> int:
         """Submit a local job of some cores of a cluster, and wait until it runs; return its number."""
-        words = ("oarsub", "-d", str(self._grid.home), "-l", f"/core={cores},walltime=0:{minutes}:0", "sleep 3600")
+        return self._run_local(cluster, f"/core={cores},walltime=0:{minutes}:0")
+
+    def _run_local(self, cluster: str, request: str, *options: str) -> int:
+        words = ("oarsub", "-d", str(self._grid.home), *options, "-l", request, "sleep 3600")
         job = int(self._show(*words, on=cluster).rpartition("OAR_JOB_ID=")[2].split()[0])
         self._grid.clusters[cluster].wait_for([job], ("Running",), _TIMEOUT)
         return job
@@ -70,6 +69,9 @@ class Transcript:
     def _state(self, job: int) -> str:
         return str(self._job(job)["state"])
 
+    def _wait_for_end(self, job: int) -> None:
+        self._wait("the job is over", lambda: self._state(job) in ("Terminated", "Error"))
+
     def _clusters(self, job: int) -> list[str]:
         return [component["part"]["cluster"] for component in self._job(job)["components"] if component["part"]]
 
@@ -94,6 +96,11 @@ class Transcript:
             if time.monotonic() > until:
                 raise OarpyError(f"not within {_TIMEOUT + DEADLINE:g} s: {what}", hint="see the server.log of each")
             time.sleep(_POLL)
+
+    def _wait_for_ability(self, ability: str) -> None:
+        """Wait until the broker knows that every cluster can do something."""
+        query = "SELECT count(*) FROM grid_clusters WHERE %s = ANY(abilities)"
+        self._wait(f"all clusters can {ability}", lambda: self._grid.sql(query, ability) == [(len(CORES),)])
 
     @staticmethod
     def _hold(holds: bool, what: str) -> None:
