@@ -45,6 +45,9 @@ END_TIME = 300.0
 """Seconds for the next job to be over, once nothing fails any more, and for the next one that can be struck."""
 _MOST_OPEN = 120
 """So many mapped jobs may be under way before faults wait for them."""
+_EARLY, _MOST_EARLY = "sleep 6", 3
+"""What local jobs do that end early, and how many a cluster may have before more come: two of them run."""
+_EARLY_ONES = "SELECT job_id FROM jobs JOIN submissions USING (submission_id) WHERE command = %s AND is_live(state)"
 _STAYS = "the job stays"
 """What is said of a bag whose promise takes longer than its user waits."""
 _MARK = 'echo "$OAR_GRID_JOB_ID $OAR_GRID_COMPONENT $(date +%s.%N)" >> marks; sleep'
@@ -93,7 +96,7 @@ class GridCampaign:
         submitter = threading.Thread(target=self._submit_all, args=(random.Random(chance.random()),), daemon=True)
         submitter.start()
         early = threading.Thread(target=self._end_early, daemon=True)
-        if self.metajobs or self.bags:
+        if self._one_kind:
             early.start()
         self._strike_all(chance, self._planned(chance, self.faults, databases=self.databases))
         self.striker.settle()
@@ -114,18 +117,21 @@ class GridCampaign:
     # Jobs
 
     def _submit_all(self, chance: random.Random) -> None:
-        """Submit jobs as fast as faults strike: bunches of mapped ones, single ones with several components."""
+        """Submit jobs as fast as faults strike: bunches of mapped ones, single ones with several components.
+
+        Where faults strike at the steps of one kind of job alone, more of these come until the last fault.
+        """
         mapped, coallocated, metajobs, bags = self.mapped, self.coallocated, self.metajobs, self.bags
         try:
-            while mapped or coallocated or metajobs or bags:
-                if not self._more_wanted(mapped + coallocated + metajobs + bags):
+            while (left := mapped + coallocated + metajobs + bags) or (self._one_kind and self.done < 1):
+                if not self._more_wanted(left):
                     time.sleep(0.05)
-                elif bags:
+                elif self.bags:
                     self._submit(*self._bag(chance))
-                    bags -= 1
-                elif metajobs:
+                    bags = max(bags - 1, 0)
+                elif self.metajobs:
                     self._submit(*_metajob(chance))
-                    metajobs -= 1
+                    metajobs = max(metajobs - 1, 0)
                 elif chance.random() * (mapped / 5 + coallocated) < coallocated:
                     self._submit(*self._coallocated(chance))
                     coallocated -= 1
@@ -136,22 +142,36 @@ class GridCampaign:
         except OarpyError as error:
             self.failure = str(error)
 
+    @property
+    def _one_kind(self) -> bool:
+        """Faults strike at the steps of programs over clusters, or of bags, alone."""
+        return bool(self.metajobs or self.bags)
+
     def _more_wanted(self, left: int) -> bool:
         """Tell whether it is time to submit: a fault waits for a transaction, or jobs are behind faults."""
         if self.striker.wants_work.is_set():
             self.striker.wants_work.clear()
             return True
         ahead = 0.2 if self.metajobs else 0.05  # programs over clusters wait for their dates
-        return 1 - left / (self.mapped + self.coallocated + self.metajobs + self.bags) <= self.done + ahead
+        planned = self.mapped + self.coallocated + self.metajobs + self.bags
+        return left > 0 and 1 - left / planned <= self.done + ahead
 
     def _end_early(self) -> None:
-        """Let local jobs hold half of a cluster for some seconds of the minutes that they ask for, until the end."""
+        """Let local jobs hold half of a cluster for some seconds of the minutes that they ask for, until the end.
+
+        They are not to come faster than a busy machine runs them: programs over clusters would never have their turn.
+        """
         while self.done < 1:
             for name, cores in CORES.items():
-                words = ("oarsub", "-d", str(self.grid.home), "-l", f"/core={cores // 2},walltime=0:4:0", "sleep 6")
-                with suppress(OSError):
-                    self.grid.run(*words, on=name, check=False)
+                words = ("oarsub", "-d", str(self.grid.home), "-l", f"/core={cores // 2},walltime=0:4:0", _EARLY)
+                with suppress(OSError, psycopg.Error, OarpyError):
+                    if self._early_ones(name) <= _MOST_EARLY:
+                        self.grid.run(*words, on=name, check=False)
             time.sleep(4)
+
+    def _early_ones(self, name: str) -> int:
+        with psycopg.connect(self.grid.clusters[name].dsn(), autocommit=True) as connection:
+            return len(connection.execute(_EARLY_ONES, [_EARLY]).fetchall())
 
     def _bag(self, chance: random.Random) -> Sequence[str]:
         size = ("--bag", str(self.tasks), "-l", "core=1,walltime=0:1:0", "--policy", chance.choice(("plb", "nolb")))
@@ -193,7 +213,8 @@ class GridCampaign:
             while not self.striker.strike(fault):
                 fault = chance.choice(kinds)
                 if time.monotonic() > until:
-                    raise OarpyError(f"for {END_TIME:.0f} s nothing was there to be struck")
+                    there = self.failure or "; ".join(unfinished(self.grid)) or "all jobs are over"
+                    raise OarpyError(f"for {END_TIME:.0f} s nothing was there to be struck: {there}")
                 time.sleep(0.05)
             self.striker.revive()
             self.done = (number + 1) / len(plan)
@@ -318,7 +339,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--mapped", type=int, default=500, help="jobs on one cluster")
     parser.add_argument("--coallocated", type=int, default=100, help="jobs of two components")
     parser.add_argument(
-        "--metajobs", action="store_true", help="60 programs over clusters, and 100 faults at their steps"
+        "--metajobs", action="store_true", help="at least 60 programs over clusters, and 100 faults at their steps"
     )
     parser.add_argument("--bags", action="store_true", help="bags of 100 tasks, and 100 faults at their steps")
     parser.add_argument("--tasks", type=int, default=5000, help="tasks of all bags")
