@@ -41,7 +41,7 @@ from oarpy.scheduler.rules.suspended_jobs import Resumption, going_on, resumed
 from oarpy.scheduler.rules.walltime_changes import WalltimeAnswers, answered
 from oarpy.scheduler.snapshot import PartId, Reservation, Snapshot
 from oarpy.scheduler.verdicts import Verdict
-from oarpy.scheduler.windows.second_tries import SecondTries
+from oarpy.scheduler.windows.further_tries import FurtherTries
 from oarpy.scheduler.windows.window_pass import NO_ANSWERS, WindowAnswers, within_windows
 
 REFUSED, GIVEN_UP = "RESERVATION_REFUSED", "RESERVATION_NO_NODE"
@@ -124,9 +124,9 @@ def decide(
     caller keeps them between calls.
     """
     promises = keep_promises(snapshot)
-    tries = SecondTries(promises.snapshot)
+    tries = FurtherTries(promises.snapshot)
     while True:
-        snapshot, windows = within_windows(promises.snapshot, matchers, tries.refused, tries.beside)
+        snapshot, windows = within_windows(promises.snapshot, matchers, tries.refused, tries.beside, tries.alone)
         promising = None if snapshot.promising is None else snapshot.promising.kept(snapshot, matchers)
         snapshot = snapshot if promising is None else promising.snapshot
         foreseen, outcome, fitted = _foreseen(snapshot, memory, orders, matchers)

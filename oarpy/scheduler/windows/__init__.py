@@ -9,7 +9,7 @@ These two use a timeline of ``oarpy.profiles`` to find free resources. On a clus
 - ``reservation_windows``: the windows in a snapshot.
 - ``named_timeline``: the planner's Gantt as such a timeline.
 - ``window_pass``: the step of a pass.
-- ``second_tries``: reservations whose places the planner gave to jobs of other queues.
+- ``further_tries``: reservations whose places the planner gave to jobs of other queues.
 """
 
 from __future__ import annotations

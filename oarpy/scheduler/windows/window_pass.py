@@ -6,7 +6,7 @@
    the next. This step decides its date. The planner finds its resources then, among the jobs of its queue as for any
    other reservation.
 3. If the planner has no place for it, no other reservation moves for it. It is tried once more, after the others,
-   beside the jobs that the planner served first. Then it is refused.
+   beside the jobs that the planner served first; and a last time with all others in their places. Then it is refused.
 4. Accepted reservations whose users ask for another window are admitted into it like new ones, with their own places
    free. A reservation that must stay in its place gets the window if it contains the place.
 
@@ -119,15 +119,17 @@ def within_windows(
     matchers: Matchers | None = None,
     refused: Collection[int] = (),
     beside: Mapping[int, Sequence[Placement]] = _NONE_BESIDE,
+    alone: Collection[int] = (),
 ) -> tuple[Snapshot, WindowAnswers]:
     """Replan, and find dates for new reservations except the ``refused`` ones.
 
-    Those in ``beside`` come last, and only get what these places of other jobs leave. Return the changed snapshot, and
-    the decisions.
+    Those in ``beside`` come last, and only get what these places of other jobs leave. Nobody moves for those that are
+    ``alone``. Return the changed snapshot, and the decisions.
     """
     if snapshot.windows is None:
         return snapshot, NO_ANSWERS
-    return _WindowPass(snapshot, snapshot.windows, matchers or Matchers(snapshot.platform), beside).answers(refused)
+    matchers = matchers or Matchers(snapshot.platform)
+    return _WindowPass(snapshot, snapshot.windows, matchers, beside, alone).answers(refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +197,7 @@ class _WindowPass:
         windows: Windows,
         matchers: Matchers,
         beside: Mapping[int, Sequence[Placement]] = _NONE_BESIDE,
+        alone: Collection[int] = (),
     ) -> None:
         self._snapshot, self._windows, self._now = snapshot, windows, snapshot.now
         self._precedence = Precedence.of(snapshot.queues)
@@ -226,6 +229,7 @@ class _WindowPass:
         self._last = list(beside)
         self._beside = {job: self._claims(places) for job, places in beside.items() if places}
         """The places of other jobs that some new reservations must leave alone."""
+        self._alone = frozenset(alone)
         self._bases: dict[int, Gantt] = {}
         """The Gantt without the movable reservations, with the dates found, by the level that it serves."""
 
@@ -385,13 +389,18 @@ class _WindowPass:
     ) -> NamedTimeline:
         """Return a timeline without the movable reservations, as ``asking`` sees it (None: as they see it)."""
         depth = 0 if asking is None else self._precedence.depth(asking)
-        beside = self._beside.get(asking.id, []) if asking is not None else []
+        beside = [] if asking is None else self._unmoved(asking)
         base = None if self._leaving or beside else self._bases.get(depth)
         if base is None:
             base = self._base([*dates.values(), *beside], depth)
         if not (self._leaving or beside):
             self._bases[depth] = base
         return NamedTimeline(base, self._search, self._options)
+
+    def _unmoved(self, asking: WaitingJob) -> list[tuple[WaitingJob, Claim]]:
+        """Return the places that a reservation must leave alone, beside those of all that never move."""
+        others = [(other.asked.job, other.slot) for other in self._movable.values()] if asking.id in self._alone else []
+        return [*self._beside.get(asking.id, ()), *others]
 
     def _base(self, dates: Sequence[tuple[WaitingJob, Claim]], depth: int) -> Gantt:
         jobs = [
@@ -474,15 +483,14 @@ class _WindowPass:
         lo, last = new.window(self._now)
         if last < lo and window.take is None:
             return None
-        settled = [
-            (claim.start, claim.end) for _, claim in (*dates.values(), *self._beside.get(new.request.job.id, ()))
-        ]
+        settled = [(claim.start, claim.end) for _, claim in (*dates.values(), *self._unmoved(request.job))]
         running = [(job.start, job.end) for job in self._seen_by(request.job)]
-        slots: dict[JobId, float] = {number: moving.slot.start for number, moving in self._movable.items()}
-        terms = self._terms(window)
+        alone = new.id in self._alone
+        slots: dict[JobId, float] = {number: moving.slot.start for number, moving in self._movable.items() if not alone}
+        queue = [new] if alone else self._queue(new)
         timeline = self._timeline(request.job, dates)
         gap = self._snapshot.security_time
-        return admit(timeline, [*running, *settled], self._queue(new), slots, self._now, terms, gap)
+        return admit(timeline, [*running, *settled], queue, slots, self._now, self._terms(window), gap)
 
     def _terms(self, window: ReservationWindow) -> Terms:
         return Terms(

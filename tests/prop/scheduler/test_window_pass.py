@@ -16,7 +16,7 @@ from oarpy.scheduler.decide import Decisions, decide
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.rules.reservations import promised
-from oarpy.scheduler.snapshot import Alternative, HoldingJob, Reservation, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, Queue, Reservation, Snapshot, WaitingJob
 from oarpy.scheduler.windows.admission import Terms, admit
 from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
 from oarpy.scheduler.windows.window_jobs import WindowJob, in_order
@@ -166,6 +166,22 @@ def test_who_is_refused_changes_nothing(seed: int) -> None:
         assert decided.windows.offers[20]
     else:
         assert 20 not in decided.windows.offers
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_who_is_refused_beside_jobs_of_a_queue_served_first_gets_offers(seed: int) -> None:
+    rng = Random(seed)
+    snapshot = random_snapshot(rng, whole=False)
+    for number in (21, 22):
+        snapshot = asked(snapshot, rng, asking(number, rng.randint(1, CORES), rng.randint(1, 12), rng.randint(0, 40)))
+    urgent = tuple(structs.replace(job, queue="urgent") if job.reservation is None else job for job in snapshot.waiting)
+    snapshot = replace(snapshot, waiting=urgent, queues=(Queue("urgent", 5), Queue("default", 3)))
+    decided = decide(snapshot)
+    refused = {one.job for one in decided.refused}
+    assert refused <= {job for job, offers in decided.windows.offers.items() if offers}
+    if len(refused) == 3:
+        assert decided.windows.moves == ()
+    check_that_none_meet(decided)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
