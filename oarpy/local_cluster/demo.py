@@ -101,7 +101,7 @@ class Demo(Transcript):
             raise OarpyError(f"a refused submission ended with {done.returncode}, not 3")
 
     def _windows(self) -> None:
-        self.say("A reservation with room to move makes room for one without; who is refused is offered other starts")
+        self.say("A reservation with room to move makes room for one without")
         whole = f"/nodes={self.nodes},walltime=1:0:0"
         begin = datetime.now().replace(microsecond=0) + timedelta(hours=2)
         until = begin + timedelta(hours=4)
@@ -110,6 +110,7 @@ class Demo(Transcript):
         strict = self._reserve("-r", f"{begin}", "-l", whole, "date")
         self.show("oarwindow", str(movable))
         self.show("oarstat", "-e", "-j", str(movable))
+        self.say("Who is refused is offered other starts; phi is how far each is from the wanted time, in walltimes")
         refused = self._request_reservation("-r", f"{begin + timedelta(minutes=30)}", "-l", whole, "date")
         offers = [line.split()[0].partition("=")[2] for line in refused.splitlines() if line.startswith("OAR_OFFER_ID")]
         if len(offers) != 2:

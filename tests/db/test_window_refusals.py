@@ -148,6 +148,11 @@ def test_more_reservations_than_a_user_may_have(
     oarsub(*_R, "--slack", "2h", "--answer-timeout", "0", "date")
     run_pass(connection)
     before = contents(connection)
-    result = oarsub(*_R, "--slack", "2h", "--answer-timeout", "0", "date")
-    assert (result.status, "at most 1 may" in result.err) == (3, True)
+    for words in ((*_R, "--slack", "2h"), ("--until", "2035-01-02"), ("-r", "now", "--slack", "1h")):
+        result = oarsub(*words, "--answer-timeout", "0", "date")
+        assert (result.status, "at most 1 may" in result.err) == (3, True), (words, result)
     assert contents(connection) == before
+
+
+def test_bad_inputs_are_many() -> None:
+    assert len(OARSUB) + len(OARWINDOW) >= 40

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from oarpy.questions.table import answer
-from tests.harness.oarsub_cluster import Connection, Submitter, run_pass
+from tests.harness.oarsub_cluster import Connection, Submitter, contents, run_pass
 from tests.harness.passes_beside import offers, passes
 
 pytestmark = pytest.mark.db
@@ -55,6 +55,20 @@ def test_time_travel_tells_the_window_of_then(answered: Submitter, connection: C
     assert {**past["window"], "start": now["startTime"]} == {**now["window"], "start": past["window"]["start"] + 3600}
     told = answered("--why", job, "--at", then, command="oarstat").out
     assert re.search(r"Its window was .* to .*, its start .*; it could move\.$", told.strip()), told
+
+
+def test_an_offer_is_for_those_who_may_have_one_more_reservation(
+    answered: Submitter, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = in_hours(2)
+    answered.job_id("-r", begin, "-l", ALL, "date")
+    number, *_ = offers(answered("-r", begin, "-l", ALL, "date").out)[0]
+    monkeypatch.setenv("OARPY_SUBMISSION_WAITING_RESERVATIONS_PER_USER", "1")
+    before = contents(connection)
+    result = answered("--accept", number)
+    assert (result.status, result.out, result.err.count("\n"), "at most 1 may" in result.err) == (3, "", 1, True)
+    after = contents(connection)
+    assert [table for table in after if after[table] != before[table]] in ([], ["scheduling_passes"])
 
 
 def test_who_is_refused_takes_an_offer(answered: Submitter, connection: Connection) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NotRequired, TypedDict
 
-from oarpy.client.rendering import joined_date, local_date, whole_seconds
+from oarpy.client.rendering import elapsed, joined_date, local_date, whole_seconds
 from oarpy.client.submission.bags import BagAnswer
 from oarpy.client.submission.reservation_answer import ReservationAnswer
 from oarpy.client.submission.submission import Submitted
-from oarpy.model.durations import format_duration
 from oarpy.store.jobs.windows import OfferRow
 
 _MOST_LINES = 20
@@ -109,7 +108,7 @@ def promise_text(answer: BagAnswer) -> str:
     if answer.deadline is not None and answer.meets:
         lines.append("deadline met")
     elif answer.deadline is not None:
-        lines.append(f"deadline missed by {format_duration(round(answer.promise - answer.deadline))}")
+        lines.append(f"deadline missed by {elapsed(round(answer.promise - answer.deadline))}")
     if answer.expected is not None:
         lines.append(f"expected completion : {local_date(answer.expected)}")
     return "".join(f"{line}\n" for line in lines)
