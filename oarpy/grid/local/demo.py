@@ -49,6 +49,8 @@ class GridDemo(Transcript):
     def run(self) -> None:
         """Run every step."""
         add_clusters(self._grid)
+        silent = "SELECT count(*) FROM grid_clusters WHERE procs IS NULL"
+        self._wait("all clusters say what they have", lambda: self._grid.sql(silent) == [(0,)])
         self._show("oargridctl", "clusters", "list")
         waiting = self._mapped()
         self._moved(waiting)

@@ -88,7 +88,7 @@ class Transcript:
         return done.stdout + done.stderr
 
     def _show_as_admin(self, *words: str) -> None:
-        write(f"# {shlex.join(words)}\n{self._grid.broker.run(*words).stdout}")
+        write(f"(admin) $ {shlex.join(words)}\n{self._grid.broker.run(*words).stdout}")
 
     def _wait(self, what: str, condition: Callable[[], bool]) -> None:
         until = time.monotonic() + _TIMEOUT + DEADLINE
