@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,9 @@ CORES = {"north": 8, "south": 8, "west": 6}
 END_TIME = 300.0
 """Seconds for the next job to be over, once nothing fails any more, and for the next one that can be struck."""
 _MOST_OPEN = 120
-"""So many mapped jobs may be under way before faults wait for them."""
+"""So many jobs may wait before faults wait for them."""
+_FEW_OPEN = 10
+"""With fewer that wait, there are more of those at whose steps faults strike than were planned."""
 _EARLY, _MOST_EARLY = "sleep 6", 3
 """What local jobs do that end early, and how many a cluster may have before more come: two of them run."""
 _EARLY_ONES = "SELECT job_id FROM jobs JOIN submissions USING (submission_id) WHERE command = %s AND is_live(state)"
@@ -151,7 +154,7 @@ class GridCampaign:
         """Tell whether it is time to submit: a fault waits for a transaction, or jobs are behind faults."""
         if self.striker.wants_work.is_set():
             self.striker.wants_work.clear()
-            return True
+            return left > 0 or self._open() < _FEW_OPEN
         ahead = 0.2 if self.metajobs else 0.05  # programs over clusters wait for their dates
         planned = self.mapped + self.coallocated + self.metajobs + self.bags
         return left > 0 and 1 - left / planned <= self.done + ahead
@@ -225,12 +228,15 @@ class GridCampaign:
     def _wait_for_room(self) -> None:
         """Let jobs go on, if many are under way: faults are to strike while jobs move, and not to stop them all."""
         until = time.monotonic() + 60
-        while time.monotonic() < until:
-            with suppress(psycopg.Error, OarpyError):
-                count = self.grid.sql("SELECT count(*) FROM grid_jobs WHERE state IN ('Submitted', 'Mapped')")
-                if count[0][0] <= _MOST_OPEN:
-                    return
+        while time.monotonic() < until and self._open() > _MOST_OPEN:
             time.sleep(0.2)
+
+    def _open(self) -> float:
+        """Return how many jobs wait; infinity while the broker's database is away."""
+        with suppress(psycopg.Error, OarpyError):
+            count = self.grid.sql("SELECT count(*) FROM grid_jobs WHERE state IN ('Submitted', 'Mapped')")[0][0]
+            return int(count)
+        return inf
 
     def _ask_for_pass(self) -> None:
         with suppress(psycopg.Error, OarpyError), psycopg.connect(self.grid.broker.dsn()) as connection:
