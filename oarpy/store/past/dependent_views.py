@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -218,38 +218,45 @@ class DependentViews:
         """Give a view the comments that it had. A comment that a revision has given it stays."""
         name = view.identifier()
         described = {column for (column,) in self._connection.execute(_DESCRIBED, [name.as_string(self._connection)])}
+        statements = []
         for column, comment in view.comments.items():
             if column not in described and column in {"", *columns}:
                 what = SQL("VIEW {}").format(name)
                 if column:
                     what = SQL("COLUMN {}").format(Identifier(view.schema, view.name, column))
-                self._connection.execute(SQL("COMMENT ON {} IS {}").format(what, Literal(comment)))
+                statements.append(SQL("COMMENT ON {} IS {}").format(what, Literal(comment)))
+        self._execute_together(statements)
 
     def _forget_rights(self, view: StoredView) -> None:
         """Revoke the rights that a new view has by default: its owner's, and other roles' by default privileges."""
         roles = self._connection.execute(_ROLES, [view.identifier().as_string(self._connection)]).fetchall()
-        for (role,) in roles:
-            statement = SQL("REVOKE ALL ON {} FROM {}").format(view.identifier(), _named(role))
-            self._connection.execute(statement)
+        revoke = SQL("REVOKE ALL ON {} FROM {}")
+        self._execute_together([revoke.format(view.identifier(), _named(role)) for (role,) in roles])
 
     def _entitle(self, view: StoredView, columns: frozenset[str]) -> None:
         """Give a view the rights, options and owner that it had."""
         name = view.identifier()
-        for right in view.rights:
-            if right.column in {"", *columns}:
-                self._connection.execute(
-                    SQL("GRANT {} {} ON {} TO {} {}").format(
-                        SQL(right.privilege),
-                        SQL("({})").format(Identifier(right.column)) if right.column else SQL(""),
-                        name,
-                        _named(right.role),
-                        SQL("WITH GRANT OPTION" if right.passed_on else ""),
-                    )
-                )
+        statements: list[Composable] = [
+            SQL("GRANT {} {} ON {} TO {} {}").format(
+                SQL(right.privilege),
+                SQL("({})").format(Identifier(right.column)) if right.column else SQL(""),
+                name,
+                _named(right.role),
+                SQL("WITH GRANT OPTION" if right.passed_on else ""),
+            )
+            for right in view.rights
+            if right.column in {"", *columns}
+        ]
         if view.options:
-            self._connection.execute(SQL("ALTER VIEW {} SET ({})").format(name, SQL(view.options)))
+            statements.append(SQL("ALTER VIEW {} SET ({})").format(name, SQL(view.options)))
+        self._execute_together(statements)
         with _permitted(view):
             self._connection.execute(SQL("ALTER VIEW {} OWNER TO {}").format(name, Identifier(view.owner)))
+
+    def _execute_together(self, statements: Sequence[Composable]) -> None:
+        """Execute statements in one trip to the server: views have hundreds of rights and comments."""
+        if statements:
+            self._connection.execute(SQL("; ").join(statements))
 
     def _columns(self, view: StoredView) -> frozenset[str]:
         rows = self._connection.execute(_COLUMNS, [view.identifier().as_string(self._connection)])

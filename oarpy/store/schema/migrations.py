@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -127,7 +128,7 @@ def _migrating(dsn: str) -> Iterator[tuple[Connection, Config]]:
         # until the end of the transaction, rows that are part of a version may change
         connection.execute(text("SELECT set_config('oarpy.migrating', 'yes', true)"))
         connection.execute(text("SELECT set_config('oarpy.rewrite_history', 'on', true)"))
-        config = _config()
+        config = _config(VERSIONS)
         config.attributes["connection"] = connection
         config.attributes["views"] = DependentViews(driver_of(connection))
         yield connection, config
@@ -162,11 +163,11 @@ def _take_turn(connection: Connection) -> None:
         connection.execute(text("LOCK TABLE public.alembic_version IN SHARE ROW EXCLUSIVE MODE"))
 
 
-def _config() -> Config:
+def _config(folders: tuple[Path, ...]) -> Config:
     config = Config()
     config.set_main_option("script_location", _escaped(FOLDER))
     config.set_main_option("path_separator", "newline")
-    config.set_main_option("version_locations", "\n".join(_escaped(folder) for folder in VERSIONS))
+    config.set_main_option("version_locations", "\n".join(_escaped(folder) for folder in folders))
     return config
 
 
@@ -175,7 +176,13 @@ def _escaped(path: Path) -> str:
 
 
 def _script() -> ScriptDirectory:
-    return ScriptDirectory.from_config(_config())
+    return _script_of(VERSIONS)
+
+
+@cache
+def _script_of(folders: tuple[Path, ...]) -> ScriptDirectory:
+    """Return the revisions of these folders, which are read once."""
+    return ScriptDirectory.from_config(_config(folders))
 
 
 def revision_of(connection: Connection) -> str | None:
