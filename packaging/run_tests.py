@@ -23,12 +23,12 @@ ON_OLDEST = ("tests/db", "-m", "oldest")
 """What it takes. The marker is for this folder alone: reading the other tests would take longer than some of them."""
 QUICK = ("tests/unit", "tests/prop", "tests/cases", "tests/architecture", "-m", "not long")
 """What needs neither a database nor a server, and does not take long."""
-WORKERS = os.environ.get("OARPY_TEST_WORKERS", str(min(os.cpu_count() or 1, 4) + 1))
-"""One more than processors: tests of real clusters mostly wait."""
+WORKERS = os.environ.get("OARPY_TEST_WORKERS", str(min(os.cpu_count() or 1, 4) + 2))
+"""Two more than processors: tests of real clusters mostly wait, and take turns with those that compute."""
 QUICK_WORKERS = os.environ.get("OARPY_TEST_WORKERS", str(min(os.cpu_count() or 1, 4)))
 """Quick tests do not wait, and each worker reads all of them first."""
 BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
-"""A file stays with one worker, so that what its tests share is made once. The longest files begin."""
+"""A file stays with one worker, so that what its tests share is made once. ``tests/conftest.py`` orders files."""
 NOTHING_SELECTED = 5
 
 

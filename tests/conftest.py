@@ -13,7 +13,7 @@ import shutil
 import signal
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -51,8 +51,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
-LONGEST_FIRST = ("campaigns", "e2e", "packaging", "db")
-"""Folders, by how long a file of theirs takes."""
+MOSTLY_WAITING = ("campaigns", "e2e", "packaging", "integrations")
+"""Folders whose tests start processes and wait for them; the tests of all others keep a processor busy."""
 # a test's database is thrown away: nothing is gained by forcing it to the disk, or by tidying it up
 TEST_SETTINGS = {
     "fsync": "off",
@@ -65,19 +65,27 @@ MEMORY_NEEDED = 2 * 2**30
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest tests, so that no worker ends long after the others.
+    """Let tests that wait and tests that compute take turns.
 
     Raises :class:`pytest.UsageError` for a test marked ``oldest`` in a folder that is not read for the oldest server.
     """
-    items.sort(key=lambda item: _place(item.path))
+    places = _places(dict.fromkeys(item.path for item in items))
+    items.sort(key=lambda item: places[item.path])
     for item in items:
         if item.get_closest_marker("oldest") and _folder(item.path) != "db":
             raise pytest.UsageError(f"{item.nodeid} is marked oldest, which is for tests/db alone")
 
 
-def _place(path: Path) -> int:
-    folder = _folder(path)
-    return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
+def _places(files: Collection[Path]) -> dict[Path, tuple[float, str]]:
+    """Return where in the run each file is: its share of the run that is over by then, and its name.
+
+    Files that wait are spread over the first four fifths, so that no worker ends long after the others.
+    """
+    waiting = [path for path in files if _folder(path) in MOSTLY_WAITING]
+    computing = [path for path in files if _folder(path) not in MOSTLY_WAITING]
+    shares = {path: 0.8 * place / len(waiting) for place, path in enumerate(waiting)}
+    shares |= {path: place / len(computing) for place, path in enumerate(computing)}
+    return {path: (share, str(path)) for path, share in shares.items()}
 
 
 def _folder(path: Path) -> str:
