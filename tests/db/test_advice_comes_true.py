@@ -12,7 +12,7 @@ import pytest
 
 from tests.harness.oarsub_cluster import Connection, Submitter, decide, run_pass
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 TOLERANCE = 120
 """Seconds that may pass between the question and the pass, on whatever machine."""

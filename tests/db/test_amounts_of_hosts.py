@@ -8,7 +8,7 @@ from oarpy.store.jobs import extensions, resizes
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 from tests.harness.wrong_rows import wrong_rows
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 NOTICE = 40
 

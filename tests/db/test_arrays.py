@@ -11,7 +11,7 @@ from psycopg.types.array import ListDumper
 from oarpy.store.database import PlainListDumper
 from tests.harness.small_cluster import Connection
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 TEXTS = st.lists(st.one_of(st.sampled_from(["", "NULL", "null", "{}", ",", '"', "\\", " ", "a\tb\nc"]), st.text()))
 NUMBERS = st.lists(st.integers(-(2**63), 2**63 - 1))

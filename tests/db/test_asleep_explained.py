@@ -9,7 +9,7 @@ import pytest
 
 from tests.harness.oarsub_cluster import Connection, Submitter, decide, run_pass
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 FIVE_MINUTES = 300
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.harness.oarsub_cluster import Connection, Submitter, contents, decide
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 _ONE = ("-l", "/core=1,walltime=0:10:0", "--answer-timeout", "0")
 

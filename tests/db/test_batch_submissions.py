@@ -12,7 +12,7 @@ from tests.harness.gateway_process import gateway
 from tests.harness.oarsub_cluster import Connection, Submitter, build, contents, settings
 from tests.harness.sample_cluster import ME, add_job
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 LINES = (
     ("date",),

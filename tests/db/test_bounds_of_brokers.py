@@ -14,7 +14,7 @@ from tests.harness.brokers_door import BrokersDoor, brokers_door, small_cluster
 from tests.harness.sample_cluster import Shell
 from tests.harness.small_cluster import Connection
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 _DAY = 86400
 _WAITING_RESERVATIONS = Path(__file__).parents[2] / "admission_rules" / "12_waiting_reservations.py"
 

@@ -18,7 +18,7 @@ from oarpy.wire.messages import Start
 from tests.harness.brokers_door import BrokersDoor, brokers_door, small_cluster
 from tests.harness.small_cluster import SETTINGS, Connection
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 _LIMITED = replace(SETTINGS.submission, waiting_jobs_per_user=3)
 
 

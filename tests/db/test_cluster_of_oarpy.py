@@ -10,7 +10,7 @@ from tests.harness.cluster_conformance import ClusterConformance
 from tests.harness.oarpy_stage import OarpyStage, oarpy_stage
 from tests.harness.small_cluster import Connection
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 @pytest.fixture

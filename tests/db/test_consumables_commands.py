@@ -10,7 +10,7 @@ import pytest
 
 from tests.harness.oarsub_cluster import Connection, Submitter, contents, run_pass
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 GIGA = 2**30
 
 

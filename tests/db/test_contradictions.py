@@ -11,7 +11,7 @@ from tests.harness.hand_written import Connection
 from tests.harness.small_cluster import SmallCluster
 from tests.harness.wrong_rows import wrong_rows
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 @pytest.fixture

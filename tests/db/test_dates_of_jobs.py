@@ -9,7 +9,7 @@ import pytest
 from oarpy.model.dependency import parse_dependency
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from oarpy.grid.core.exchanges import AskEcts, EctsTold, JobArrived, PassDue
 from oarpy.store.grid import decisions
 from tests.harness.oarsub_cluster import Submitter
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 

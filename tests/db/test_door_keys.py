@@ -22,7 +22,7 @@ from oarpy.modules.accounting import Accounting
 from oarpy.modules.loop.module import run
 from tests.harness.sample_cluster import Connection
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 Doors = Callable[..., DoorSession]
 ANSWERS: dict[Any, Any] = session._ANSWERS

@@ -11,7 +11,7 @@ import pytest
 
 from tests.harness.oarsub_cluster import Connection, Submitter, contents, decide, let_run
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 def rehearse(oarsub: Submitter, *arguments: str, status: int = 0) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from oarpy.client.jobs import interactive
 from oarpy.store.database import Connection
 from tests.harness.sample_cluster import add_job
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 class GoneCaller:

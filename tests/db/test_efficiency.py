@@ -16,7 +16,7 @@ from oarpy.transport.agent.usage import MeasuredUse
 from tests.harness.hand_written import move, rewrite
 from tests.harness.sample_cluster import ME, Connection, Shell, add_job, add_nodes
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 def run_job(connection: Connection, user: str, cpu: float | None, memory: int | None, *, days: int = 0) -> int:

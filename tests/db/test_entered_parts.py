@@ -20,7 +20,7 @@ from oarpy.transport.steps import UNREACHABLE, StepEnded, StepEvent, StepFailed,
 from tests.harness.brokers_door import BrokersDoor, brokers_door, small_cluster
 from tests.harness.small_cluster import Connection
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 LINE = b'{"call":"enter","key":"k","part":"c1","user":"ann","host":"n1","command":"date","input":false}'
 
 

@@ -24,7 +24,7 @@ from tests.harness.past_jobs import MARCH, MONTH, NOW, ended
 from tests.harness.sample_cluster import Connection, Shell, add_job, add_nodes
 from tests.harness.waiting import until
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 LIFE = ("toLaunch", "Launching", "Running", "Finishing", "Terminated")
 WRITERS, JOBS = 4, 6

@@ -6,7 +6,7 @@ import pytest
 
 from tests.harness.oarsub_cluster import Connection, Submitter, run_pass
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 def nodes_of(connection: Connection, job: int) -> tuple[set[str], int]:

@@ -17,7 +17,7 @@ from oarpy.store.passes import gantt
 from oarpy.store.past import moving
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 HELD = "SELECT resource_id FROM assigned_resources WHERE job_id = %s AND upper_inf(during) ORDER BY 1"
 NOTICE = 40

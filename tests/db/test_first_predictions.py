@@ -8,7 +8,7 @@ from oarpy.modules.metascheduler.metascheduler import Metascheduler
 from oarpy.scheduler.forecast.start_intervals import FEWEST
 from tests.harness.small_cluster import Connection, SmallCluster
 
-pytestmark = [pytest.mark.db, pytest.mark.oldest]
+pytestmark = [pytest.mark.db, pytest.mark.oldest, pytest.mark.kept]
 
 Told = tuple[float, float | None, float | None, int]
 

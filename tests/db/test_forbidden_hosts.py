@@ -15,7 +15,7 @@ from oarpy.negotiation.store import applications
 from tests.harness.sample_cluster import Connection
 from tests.harness.small_cluster import SETTINGS, SmallCluster
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 WALLTIME = 3000
 

@@ -19,7 +19,7 @@ from oarpy.store.grid import broker_jobs, clusters, decisions, transactions
 from tests.harness.inline_calls import answer_instead
 from tests.harness.simulated_grid import SimulatedGrid
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 

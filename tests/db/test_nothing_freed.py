@@ -11,7 +11,7 @@ from oarpy.wire.messages import Kill
 from tests.harness.hand_written import Connection, add_job, move, path_to
 from tests.harness.small_cluster import SmallCluster
 
-pytestmark = [pytest.mark.db, pytest.mark.oldest]
+pytestmark = [pytest.mark.db, pytest.mark.oldest, pytest.mark.kept]
 
 ON_NODES = [JobState.LAUNCHING, JobState.RUNNING, JobState.SUSPENDED, JobState.RESUMING, JobState.FINISHING]
 

@@ -10,7 +10,7 @@ import pytest
 from tests.harness.hand_written import Connection, add_job, add_resource, insert, move
 from tests.harness.small_cluster import SmallCluster
 
-pytestmark = [pytest.mark.db, pytest.mark.oldest]
+pytestmark = [pytest.mark.db, pytest.mark.oldest, pytest.mark.kept]
 
 LAST = "last"
 

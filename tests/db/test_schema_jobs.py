@@ -19,7 +19,7 @@ from psycopg.errors import (
 from oarpy.model.states import ALLOWED, FINAL_STATES, PASSAGES, JobState
 from tests.harness.hand_written import Connection, add_job, add_resource, insert, move, one, path_to, rewrite
 
-pytestmark = [pytest.mark.db, pytest.mark.oldest]
+pytestmark = [pytest.mark.db, pytest.mark.oldest, pytest.mark.kept]
 
 LOG = """
 SELECT previous_state, state, lower(during), upper(during) FROM job_state_logs
