@@ -46,12 +46,13 @@ class RealCluster:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[RealCluster]:
+def cluster(cluster_database: dict[str, str]) -> Iterator[RealCluster]:
     """The cluster; the broker's user ann is an ordinary one."""
     if os.getuid() != 0:
         pytest.skip("only root can make users")
     with ordinary_users("broker", "ann") as (broker, ann), passable_folder("oarpy-parts-") as folder:
         settings: Settings = {
+            "database": cluster_database,
             "scheduler": {"security_time": 0},
             "door": {"evict": "local", "brokers": {"campus": broker.pw_name}},
         }

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.local_cluster.sandbox import Sandbox, local_nodes, running_sandbox
+from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes, running_sandbox
 from oarpy.local_cluster.transcript import FINAL
 
 pytestmark = pytest.mark.e2e
 PROGRAM = f"{shlex.quote(sys.executable)} -m oarpy.examples.island_optimiser.run_islands"
 
 
-def test_islands_compute_where_the_map_says(tmp_path: Path) -> None:
+def test_islands_compute_where_the_map_says(tmp_path: Path, dsn: str) -> None:
+    settings: Settings = {"database": {"url": dsn}, "scheduler": {"security_time": 1}}
     nodes = local_nodes("/host=node[1-2]/cpu={1}/core={1}")
-    with running_sandbox(tmp_path / "cluster", {"scheduler": {"security_time": 1}}, nodes) as sandbox:
+    with running_sandbox(tmp_path / "cluster", settings, nodes) as sandbox:
         sandbox.wait_for_gateway(30)
         program(sandbox, "rate.sh", f'exec {PROGRAM} --individuals 64 --rate "$1" "$2"')
         program(sandbox, "islands", f'cp "$OAR_MAPFILE" "map.$1"\nexec {PROGRAM} --individuals 64 --model "$1"')

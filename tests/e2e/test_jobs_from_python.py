@@ -18,9 +18,10 @@ GUIDE = Path(__file__).resolve().parents[2] / "docs/guides"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, cluster_database: dict[str, str]) -> Iterator[Sandbox]:
     folder = tmp_path_factory.mktemp("python")
-    with running_sandbox(folder, {}, local_nodes("/host=node[1-2]/cpu={1}/core={2}")) as running:
+    nodes = local_nodes("/host=node[1-2]/cpu={1}/core={2}")
+    with running_sandbox(folder, {"database": cluster_database}, nodes) as running:
         running.wait_for_gateway(30)
         yield running
 

@@ -27,12 +27,13 @@ def test_the_demo_shows_what_it_says(tmp_path: Path) -> None:
     assert elastic == fixed
 
 
-def test_the_launcher_of_the_guide_runs(tmp_path: Path) -> None:
+def test_the_launcher_of_the_guide_runs(tmp_path: Path, dsn: str) -> None:
     page = (ROOT / "docs/guides/launchers.md").read_text(encoding="utf-8")
     program = page.partition("```python\n")[2].partition("```")[0]
     greedy = program.replace("HOSTS, WALLTIME = 2,", "HOSTS, WALLTIME = 3,")
     assert greedy != program
-    with running_sandbox(tmp_path / "cluster", {}, local_nodes("/host=node[1-2]/cpu={1}/core={1}")) as cluster:
+    nodes = local_nodes("/host=node[1-2]/cpu={1}/core={1}")
+    with running_sandbox(tmp_path / "cluster", {"database": {"url": dsn}}, nodes) as cluster:
         cluster.wait_for_gateway(30)
         done, refused = (
             subprocess.run(

@@ -8,14 +8,15 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from oarpy.local_cluster.sandbox import local_nodes, running_sandbox
+from oarpy.local_cluster.sandbox import Settings, local_nodes, running_sandbox
 from tests.harness.waiting import DEADLINE, until
 
 pytestmark = pytest.mark.e2e
 
 
-def test_a_job_of_a_series_runs_its_script_as_it_was(tmp_path: Path) -> None:
-    with running_sandbox(tmp_path / "cluster", {}, local_nodes("/host=n1/cpu={1}/core={2}")) as cluster:
+def test_a_job_of_a_series_runs_its_script_as_it_was(tmp_path: Path, dsn: str) -> None:
+    settings: Settings = {"database": {"url": dsn}}
+    with running_sandbox(tmp_path / "cluster", settings, local_nodes("/host=n1/cpu={1}/core={2}")) as cluster:
         cluster.wait_for_gateway(DEADLINE)
         work = cluster.directory / "work"
         script = work / "job.sh"
