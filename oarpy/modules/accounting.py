@@ -8,7 +8,7 @@ GPU_USED and GPU_ASKED are the same for the GPUs that a job asked for.
 Counted jobs that are old are moved to the past, month by month (``history.keep_live``). Archived months are dropped
 when their time is over (``history.retention``). Also removed are changes that the stream of events no longer needs
 (``history.keep_changes``), old verdicts (``scheduler.verdict_history``), the use of kinds of jobs after a month, and
-calls of brokers after a day.
+calls of brokers and profiles that were taken for them after a day.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from oarpy.store import accounting, event_stream
 from oarpy.store.analytics import job_kinds
 from oarpy.store.database import Connection
 from oarpy.store.grid import door_calls, part_events
+from oarpy.store.jobs import bag_profiles
 from oarpy.store.jobs.submissions import drop_keys
 from oarpy.store.passes import verdict_history
 from oarpy.store.past import months, moving
@@ -116,6 +117,7 @@ class Accounting:
         job_kinds.prune(connection, now - timedelta(days=job_kinds.DAYS))
         door_calls.prune(connection, now - _CALLS_KEPT)
         part_events.prune(connection, now - _EVENTS_KEPT)
+        bag_profiles.prune(connection, now - _CALLS_KEPT)
         event_stream.prune(connection, now - timedelta(seconds=self._history.keep_changes))
         gone = expire(connection, now, self._history.retention) if self._history.retention else ()
         return Outcome(f"dropped {', '.join(f'{month:%Y-%m}' for month in gone)}") if gone else Outcome()

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from oarpy.model.node_types import ONE_TYPE
+from oarpy.modules.accounting import Accounting
 from oarpy.store.grid import part_events
+from oarpy.store.jobs import bag_profiles
 from oarpy.wire.messages import Start
 from tests.harness.brokers_door import BrokersDoor, brokers_door, small_cluster
 from tests.harness.small_cluster import Connection, with_settings
@@ -126,7 +128,9 @@ def test_a_bag_that_nobody_commits_is_gone_with_all_its_tasks(door: BrokersDoor)
     assert door.ask("commit", transaction="t2")["code"] == "parts_undone"
 
 
-def test_an_offer_is_taken_up_once_in_time_and_no_further(door: BrokersDoor) -> None:
+def test_an_offer_is_taken_up_once_in_time_and_no_further(door: BrokersDoor, dsn: str) -> None:
+    with door.another(dsn, offer_time=-60) as late:
+        over = offers(late, 4)["offers"][-1]
     offer = offers(door, 4)["offers"][-1]
     end, name = offer["end"], offer["name"]
     refused = {
@@ -135,11 +139,12 @@ def test_an_offer_is_taken_up_once_in_time_and_no_further(door: BrokersDoor) -> 
         "forged": bag(door, "p3", [1], end, offer=name.replace("-4-", "-5-")),
         "twice": bag(door, "p4", [1, 1], end, offer=name),
         "none": door.part("p5", "bag"),
+        "late": bag(door, "p11", [1], over["end"], offer=over["name"]),
         "past": bag(door, "p6", [1], time.time() + 60),
         "shorter": {**bag(door, "p9", [1], end, offer=name), "request": door.request(1, 300)},
         "another's": {**bag(door, "p10", [1], end, offer=name), "request": {**door.request(1, 540), "user": "eve"}},
     }
-    before = door.cluster.sql("SELECT count(*) FROM jobs")
+    before = dump(door)
     codes = {why: door.prepare(f"t{place}-refused", part)["code"] for place, (why, part) in enumerate(refused.items())}
     assert codes == {
         "more": "cluster_refuses",
@@ -147,11 +152,12 @@ def test_an_offer_is_taken_up_once_in_time_and_no_further(door: BrokersDoor) -> 
         "forged": "cluster_refuses",
         "twice": "usage",
         "none": "usage",
+        "late": "offer_changed",
         "past": "offer_changed",
         "shorter": "cluster_refuses",
         "another's": "cluster_refuses",
     }
-    assert door.cluster.sql("SELECT count(*) FROM jobs") == before
+    assert dump(door) == before
     door.prepare("t7", bag(door, "p7", [1, 2, 3, 4], end, offer=name))
     assert "taken up" in door.prepare("t8", bag(door, "p8", [5], end, offer=name))["message"]
 
@@ -296,6 +302,21 @@ def test_a_profile_is_taken_by_jobs_of_the_user_and_tells_when_tasks_are_expecte
     expected = [(one["tasks"], round((one["expected"] - now) / 60)) for one in by_profile["offers"]]
     assert expected == [(4, 2), (8, 3)]
     assert [one["end"] for one in by_profile["offers"]] == [one["end"] for one in by_walltime["offers"]]
+
+
+def test_a_profile_is_forgotten_some_time_after_its_job_ended(door: BrokersDoor) -> None:
+    assert profile(door, "p1") is None
+    prune, now = bag_profiles.prune, datetime.now(UTC)
+    ((job,),) = door.cluster.sql("SELECT job_id FROM bag_profiles")
+    prune(door.cluster.connection, now + timedelta(hours=1))
+    assert door.cluster.sql("SELECT job_id FROM bag_profiles") == [(job,)], "its job is not over"
+    door.cluster.sql("UPDATE jobs SET state = 'Error', ended_at = now() WHERE job_id = %s", job)
+    prune(door.cluster.connection, now - timedelta(hours=1))
+    assert door.cluster.sql("SELECT job_id FROM bag_profiles") == [(job,)], "its job has just ended"
+    accounting = Accounting(door.cluster.settings)
+    for _ in ("count the job", "look at what is old"):
+        accounting.run_once(door.cluster.connection, now + timedelta(days=2))
+    assert door.ask("profiled", profile="p1") == []
 
 
 def test_a_part_with_a_profile_is_promised_by_walltimes_and_expected_by_the_profile(door: BrokersDoor) -> None:

@@ -43,9 +43,9 @@ class BrokersDoor:
         return answers[0]
 
     @contextmanager
-    def another(self, dsn: str) -> Iterator[BrokersDoor]:
-        """Open another session of the broker."""
-        with closing(DoorSession(BROKER, _settings(self.cluster, dsn))) as session:
+    def another(self, dsn: str, **settings: Any) -> Iterator[BrokersDoor]:
+        """Open another session of the broker, with the settings of the door."""
+        with closing(DoorSession(BROKER, _settings(self.cluster, dsn, **settings))) as session:
             yield BrokersDoor(session, self.cluster)
 
     def request(self, procs: int = 1, walltime: float = 3600, **more: Any) -> dict[str, Any]:

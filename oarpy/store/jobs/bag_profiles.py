@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from psycopg.types.json import Jsonb
 
@@ -31,6 +32,10 @@ _OF_BAG = """
 _FOR_BROKER = """
     SELECT p.job_id AS job, p.node_type, p.seconds, p.failure, coalesce(is_live(j.state), false) AS live
     FROM bag_profiles p LEFT JOIN jobs j USING (job_id) WHERE p.broker = %s AND p.profile = %s ORDER BY p.node_type
+"""
+_PRUNE = """
+    DELETE FROM bag_profiles p WHERE broker <> '' AND NOT EXISTS
+        (SELECT FROM jobs j WHERE j.job_id = p.job_id AND (is_live(j.state) OR j.ended_at >= %s))
 """
 _GIVE = "UPDATE bags SET profile = %s WHERE bag_id = %s"
 
@@ -98,3 +103,8 @@ def for_broker(connection: Connection, broker: str, profile: str) -> list[Profil
 def give(connection: Connection, bag: int, seconds: Mapping[str, float]) -> None:
     """Give a bag the seconds of a task by type of nodes that its broker told."""
     connection.execute(_GIVE, [Jsonb(dict(seconds)), bag])
+
+
+def prune(connection: Connection, before: datetime) -> None:
+    """Forget profiles that were taken for brokers by jobs that ended before; those of users stay with their bags."""
+    connection.execute(_PRUNE, [before])
