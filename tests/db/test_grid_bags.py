@@ -12,6 +12,7 @@ from oarpy.grid.broker.replay import differing
 from oarpy.grid.calls.parts import ProfiledType
 from oarpy.grid.calls.table import Offers
 from oarpy.grid.clusters.virtual.cluster import OrderedFault, SimulatedCluster
+from oarpy.grid.reports import grid_job_views, job_explanation
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import bags, broker_jobs, decisions
 from oarpy.store.grid.bags import GridBagRow
@@ -84,6 +85,26 @@ def test_a_policy_falls_back_where_clusters_tell_too_little(connection: Connecti
     job = rounds.bag(8, policy="dplbv2")
     rounds.until(2)
     assert (row(rounds, job).policy, row(rounds, job).used_policy) == ("dplbv2", "dplb")
+
+
+def why(rounds: ClaimRounds, job: int) -> list[str]:
+    """Return the lines of ``oargridstat --why`` about a bag, behind that of the job itself."""
+    (view,) = grid_job_views.views(rounds.connection, [rounds.job(job)])
+    return job_explanation.standing(rounds.connection, view).text().splitlines()[1:]
+
+
+def test_why_says_by_what_tasks_were_shared_out_and_what_was_offered(connection: Connection) -> None:
+    rounds = ClaimRounds(connection, disclose="power")
+    jobs = [rounds.bag(8, policy="dplbv2"), rounds.bag(16, policy="plb", deadline=rounds.began + 170), rounds.bag(8)]
+    rounds.until(4)
+    shared = [line for job in jobs for line in why(rounds, job) if "shared out" in line]
+    assert shared == [
+        "  its tasks were shared out by dplb: clusters told too little for dplbv2",
+        "  its tasks were shared out by nolb, since its deadline cannot be met",
+        "  its tasks were shared out by plb",
+    ]
+    told = [line for line in why(rounds, jobs[0]) if line.startswith("  when it was placed, ")]
+    assert [line.split(" : ")[0] for line in told] == [f"  when it was placed, {name}" for name in ("north", "south")]
 
 
 def test_free_slots_are_filled_where_they_are_told(connection: Connection) -> None:
