@@ -198,6 +198,9 @@ def offers(
         Path,
         typer.Option("--traces", metavar="DIR", help="Has the logs of CTC, HPC2N, SDSC, and LPC-EGEE-2004-1.2-cln."),
     ],
+    figures: Annotated[
+        list[int] | None, typer.Option("--figure", metavar="N", help="1 to 5, once for each; default all.")
+    ] = None,
     output: Annotated[Path, typer.Option("--output", metavar="DIR", help="For all files.")] = Path("offers"),
     quick: Quick = False,
     full: Annotated[bool, typer.Option("--full", help="Thirty seeds instead of one.")] = False,
@@ -214,6 +217,7 @@ def offers(
         output,
         _pool(processes, dask),
         sys.stderr,
+        figures=figures or (),
         seed=seed,
         quick=quick,
         full=full,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeAlias
 
 from research.bags.offers import KINDS, SCHEMAS
 from research.runs.drawing import draw_estimates, picture
@@ -17,14 +17,15 @@ SLOTS = "slots"
 BY_OFFERS = ("plb", "dplb", "dplbv2")
 POLICIES = (SLOTS, *BY_OFFERS)
 
-FIGURES: Mapping[int, tuple[str, Sequence[str]]] = {
+Figure: TypeAlias = tuple[str, Sequence[str]]
+"""The label of the axis, and the metrics."""
+FIGURES: Mapping[int, Figure] = {
     1: ("jobs delayed (%)", [f"{kind}_delayed" for kind in KINDS]),
     2: ("work delayed (%)", [f"{kind}_work_delayed" for kind in KINDS]),
     3: ("weighted delay", [f"{kind}_tw_delay" for kind in KINDS]),
     4: ("clusters a bag", ["clusters_per_bag"]),
     5: ("utilisation (%)", ["utilisation"]),
 }
-"""The label of the axis, and the metrics, of each figure."""
 
 
 class PolicyTable:
@@ -57,9 +58,9 @@ class PolicyTable:
         return [known[schema, policy][metric] for known in self._paired]
 
 
-def write_figures(folder: Path, table: PolicyTable, *, drawing: bool) -> None:
+def write_figures(folder: Path, table: PolicyTable, figures: Mapping[int, Figure], *, drawing: bool) -> None:
     """Write CSV (if ``drawing``, SVG too) of each figure. Raises :class:`OarpyError`."""
-    for number, (label, metrics) in FIGURES.items():
+    for number, (label, metrics) in figures.items():
         heads = [f"{metric}{end}" for metric in metrics for end in ("", "_low", "_high")]
         rows = [
             (schema, policy, table.seeds, *_cells(table, schema, policy, metrics))

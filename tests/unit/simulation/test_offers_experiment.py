@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from research.bags.offers import LOCAL, METRICS, SCHEMAS, WORKLOADS, offers_run, offers_runs, scenario
-from research.bags.offers_figures import POLICIES, PolicyTable, write_figures
+from research.bags.offers_figures import FIGURES, POLICIES, PolicyTable, write_figures
 from research.bags.offers_report import offers_claims
 from research.runs.published_logs import PublishedLog, part_of_log
 from tests.harness.made_up_logs import write_log, write_logs_of_bags
@@ -86,7 +86,7 @@ def made_up(**changes: float) -> list[tuple[dict[str, Any], dict[str, Any]]]:
 
 def test_claims_compare_offers_with_slots() -> None:
     def holds(**changes: float) -> dict[str, str]:
-        return {claim.claim: claim.holds for claim in offers_claims(PolicyTable(made_up(**changes)))}
+        return {claim.claim: claim.holds for claim in offers_claims(PolicyTable(made_up(**changes)), FIGURES)}
 
     usual = holds()
     assert [usual[name] for name in ("6a-external", "6c", "6e", "6f")] == ["yes"] * 4
@@ -97,11 +97,16 @@ def test_claims_compare_offers_with_slots() -> None:
     assert (holds(local_delayed=10.5)["6a-local"], holds(local_delayed=10.5)["6b"]) == ("yes", "yes")
 
 
+def test_claims_of_figures_that_were_not_asked_for_stay_open() -> None:
+    claims = offers_claims(PolicyTable(made_up()), [1, 4])
+    assert {claim.claim for claim in claims if claim.holds != "-"} == {"6a-local", "6b", "6d", "6e"}
+
+
 def test_only_seeds_with_all_runs_are_compared() -> None:
     rows = made_up()
     more = [({**run, "seed": 2}, {**values, "utilisation": 90.0}) for run, values in made_up()[:-1]]
     assert PolicyTable([*rows, *more]).mean(1, "slots", "utilisation") == 10
-    claims = offers_claims(PolicyTable(more))
+    claims = offers_claims(PolicyTable(more), FIGURES)
     assert {claim.holds for claim in claims} == {"-"}
     assert {claim.claim for claim in claims if not claim.judged} == {"6a-local", "6b", "6d"}
 
@@ -112,7 +117,7 @@ def test_figures_have_a_line_a_policy_and_schema(tmp_path: Path) -> None:
         for seed in (1, 2)
         for run, values in made_up()
     ]
-    write_figures(tmp_path, PolicyTable(rows), drawing=True)
+    write_figures(tmp_path, PolicyTable(rows), FIGURES, drawing=True)
     lines = (tmp_path / "figure05.csv").read_text().splitlines()
     assert lines[0] == "schema,policy,seeds,utilisation,utilisation_low,utilisation_high"
     assert len(lines) == 9
