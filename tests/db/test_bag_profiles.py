@@ -85,27 +85,6 @@ def minutes(instant: int) -> int:
     return round((instant - datetime.now().timestamp()) / _MINUTE)
 
 
-# (arguments, exit status, what the line must say)
-REFUSED: list[tuple[tuple[str, ...], int, str]] = [
-    (("--bag", "3", "--profile", "./missing", *_TASK, "date"), 2, "--profile './missing' is no program"),
-    (("--bag", "3", "--profile", "plain", *_TASK, "date"), 2, "--profile 'plain' is no program"),
-    (("--bag", "3", "--profile", ".", *_TASK, "date"), 2, "--profile '.' is no program"),
-    (("--bag", "3", "--profile", "", *_TASK, "date"), 2, "--profile"),
-    (("--profile", "./seconds", *_TASK, "date"), 2, "--profile without --bag"),
-    (("--array", "3", "--profile", "./seconds", *_TASK, "date"), 2, "--profile without --bag"),
-    (("--bag", "3", "--profile", "./seconds", "-a", "1", *_TASK, "date"), 2, "-a"),
-]
-
-
-def test_refusals_leave_no_trace(connection: Connection, oarsub: Submitter, programs: Programs) -> None:
-    before = contents(connection)
-    for arguments, status, words in REFUSED:
-        result = oarsub(*arguments)
-        assert (result.status, result.out, result.err.count("\n")) == (status, "", 1), (arguments, result)
-        assert words in result.err
-    assert contents(connection) == before
-
-
 def test_a_job_of_the_user_takes_the_profile_on_each_type_before_the_promise(
     connection: Connection, oarsub: Submitter, two_types: Programs
 ) -> None:

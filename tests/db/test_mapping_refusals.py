@@ -12,6 +12,7 @@ from oarpy.frontend.measuring import Unmeasurable, one_rate, steady_rate
 from oarpy.processes.rates import steady_rate as page_rate
 from tests.harness.oarsub_cluster import Connection, Submitter, contents
 from tests.harness.programs import Programs, make_programs
+from tests.harness.refusals import Refusal, not_refused
 
 pytestmark = pytest.mark.db
 
@@ -43,7 +44,7 @@ def iterated(count: str) -> tuple[str, ...]:
 
 
 # (arguments of oarsub, exit status, what the line must say)
-REFUSED: list[tuple[tuple[str, ...], int, str]] = [
+REFUSED: list[Refusal] = [
     (("--processes", "0", *_ONE, "./program"), 2, "--processes '0' is out of range"),
     (("--processes", "-3", *_ONE, "./program"), 2, "--processes"),
     (("--processes", "1e9", *_ONE, "./program"), 2, "'1e9'"),
@@ -77,7 +78,7 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     ((*_ALL, "-l", "core=9999", "./program"), 2, ""),
 ]
 # (arguments of oarrates, exit status, what the line must say)
-RATES: list[tuple[tuple[str, ...], int, str]] = [
+RATES: list[Refusal] = [
     (("--tell", "1", "--rates", "a=nan"), 4, "measures no rates"),
     (("--tell", "x" * 50, "--rates", "a=1"), 4, "measures no rates"),
     (("--forget", "/nothing"), 4, "no rates of '/nothing'"),
@@ -88,14 +89,8 @@ RATES: list[tuple[tuple[str, ...], int, str]] = [
 
 def test_refusals_leave_no_trace(connection: Connection, oarsub: Submitter, programs: Programs) -> None:
     before = contents(connection)
-    wrong = []
-    for command, cases in (("oarsub", REFUSED), ("oarrates", RATES)):
-        for arguments, status, words in cases:
-            result = oarsub(*arguments, command=command)
-            one_line = result.err.count("\n") == 1 and result.err.startswith(f"{command}: ") and len(result.err) < 600
-            if (result.status, result.out) != (status, "") or not one_line or words not in result.err:
-                wrong.append((arguments, result))
-    assert wrong == []
+    assert not_refused(oarsub.run, "oarsub", REFUSED) == []
+    assert not_refused(oarsub.run, "oarrates", RATES) == []
     assert contents(connection) == before
 
 

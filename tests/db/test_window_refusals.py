@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.harness.oarsub_cluster import Connection, Submitter, contents, run_pass
+from tests.harness.refusals import Refusal, not_refused
 from tests.harness.sample_cluster import ME, add_job
 
 pytestmark = pytest.mark.db
@@ -18,7 +19,7 @@ _R = ("-r", "2035-01-01 12:00", "-l", "/nodes=1,walltime=2:0:0")
 """A reservation until 14:00."""
 
 # (arguments, exit status, what the line must say)
-OARSUB: list[tuple[tuple[str, ...], int, str]] = [
+OARSUB: list[Refusal] = [
     ((*_R, "--until", "2035-01-01 13:59", "date"), 2, "ends at 2035-01-01 13:59:00"),
     ((*_R, "--until", "2035-01-01 11:00", "date"), 2, "before the start and the walltime"),
     ((*_R, "--until", "2034-01-01", "date"), 2, "before the start"),
@@ -59,7 +60,7 @@ OARSUB: list[tuple[tuple[str, ...], int, str]] = [
     (("--accept", "{old}"), 4, "is over"),
     (("--accept", "{taken}"), 1, "was accepted as job"),
 ]
-OARWINDOW: list[tuple[tuple[str, ...], int, str]] = [
+OARWINDOW: list[Refusal] = [
     (("{batch}",), 1, "is no reservation"),
     (("{batch}", "--until", "2035-01-02"), 1, "is no reservation"),
     (("{running}",), 1, "is Running"),
@@ -115,17 +116,11 @@ def test_refusals_leave_no_trace(
     oarsub: Submitter,
     numbers: dict[str, int],
     command: str,
-    table: list[tuple[tuple[str, ...], int, str]],
+    table: list[Refusal],
 ) -> None:
     before = contents(connection)
-    wrong = []
-    for arguments, status, words in table:
-        typed = [word.format(**numbers) for word in arguments]
-        result = oarsub(*typed, command=command)
-        one_line = result.err.count("\n") == 1 and result.err.startswith(f"{command}: ") and len(result.err) < 600
-        if (result.status, result.out) != (status, "") or not one_line or words not in result.err:
-            wrong.append((typed, result))
-    assert wrong == []
+    typed = [(tuple(word.format(**numbers) for word in line), status, words) for line, status, words in table]
+    assert not_refused(oarsub.run, command, typed) == []
     assert contents(connection) == before
 
 

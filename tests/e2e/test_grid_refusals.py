@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import psycopg
 import pytest
 
-from oarpy.postgres.account import account
-from oarpy.postgres.binaries import binaries
 from oarpy.store.grid import clusters
+from tests.harness.dumps import dumped
 from tests.harness.gateway_process import GatewayProcess, gateway
 from tests.harness.grid_door import door
 from tests.harness.grid_job_cases import GridJobCase, refused
@@ -46,13 +44,7 @@ class Grid:
 
     def dumps(self) -> list[str]:
         """Return all that both databases hold, sequences too."""
-        return [_dump(dsn) for dsn in self.databases]
-
-
-def _dump(dsn: str) -> str:
-    program = binaries(None, account()) / "pg_dump"
-    done = subprocess.run([program, "--data-only", dsn], capture_output=True, text=True, timeout=60, check=True)
-    return "".join(line for line in done.stdout.splitlines(keepends=True) if not line.startswith("\\"))
+        return [dumped(dsn) for dsn in self.databases]
 
 
 @pytest.fixture(scope="module")

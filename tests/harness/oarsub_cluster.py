@@ -65,6 +65,10 @@ class Submitter:
         self._patch = monkeypatch
 
     def __call__(self, *arguments: str, command: str = "oarsub") -> Result:
+        return self.run(command, *arguments)
+
+    def run(self, command: str, *arguments: str) -> Result:
+        """Run a command, and return what it printed."""
         self._patch.setattr(sys, "argv", [command, *arguments])
         return self._shell(command, *arguments)
 
