@@ -50,7 +50,7 @@ from tests.campaigns import virtual_brokers, virtual_launchers
 from tests.campaigns.interleaving import run_together
 from tests.campaigns.told import HEARS, Oracle
 from tests.campaigns.virtual_brokers import VirtualBroker
-from tests.campaigns.virtual_cluster import MODULES, NODES, Counts, Doom, Process, VirtualCluster, Wrong
+from tests.campaigns.virtual_cluster import LEVELS, MODULES, NODES, Counts, Doom, Process, VirtualCluster, Wrong
 from tests.campaigns.virtual_launchers import VirtualLaunchers
 from tests.harness import bare_environment, virtual_time
 from tests.harness.virtual_time import BEGIN, SECOND
@@ -143,6 +143,8 @@ class Temper:
     """How often launchers have their turn, beside all other steps together."""
     grid: float
     """How often a broker of several clusters has its turn, beside all other steps together."""
+    lower: float
+    """The share of jobs in queues that give way to others."""
 
 
 @dataclass(slots=True)
@@ -170,6 +172,8 @@ class Run:
         self.cluster.broken = self.temper.broken
         self.oracle = Oracle(self.cluster)
         self.cluster.on_start = self.oracle.starts
+        if self.temper.lower:
+            self.cluster.add_levels(random.Random(f"levels of {seed}"))
         self.launchers = VirtualLaunchers(self.cluster) if "application" in kinds else None
         if self.launchers is not None:
             self.oracle.left |= virtual_launchers.LEFT
@@ -242,6 +246,8 @@ class Run:
             seconds, walltime = chance.randrange(900, 3600), 3600
         if chance.random() < 0.25:
             types, queue = ["besteffort"], "besteffort"
+        elif self.temper.lower and chance.random() < self.temper.lower:
+            queue = chance.choice(LEVELS)
         if chance.random() < 0.4:
             types.append("idempotent")
         if not types and chance.random() < 0.1:
@@ -590,8 +596,8 @@ _WEIGHTS = {
     "metascheduler": 4.0, "launcher": 8.0, "canceller": 2.0, "monitor": 5.0, "accounting": 1.0,
     **{kind: weight for kind, (weight, _) in KINDS.items()},
 }  # fmt: skip
-_WIDE_AND_LONG, _TALKATIVE, _OVER_CLUSTERS = 3, 0, 1
-"""Which seeds of four have jobs that are wide and long, which have launchers, and which have a broker."""
+_TALKATIVE, _OVER_CLUSTERS, _ON_LEVELS, _WIDE_AND_LONG = range(4)
+"""Which seeds of four have launchers, a broker, queues that give way to others, and jobs that are wide and long."""
 _FAVOUR = (0.0, 0.3, 1.0, 1.0, 4.0)
 _ALWAYS = ("told", "launcher", "monitor", "submit")
 
@@ -612,6 +618,7 @@ def temper_of(seed: int) -> Temper:
         long=0.3 if seed % 4 == _WIDE_AND_LONG else 0.0,
         talk=_TALK if seed % 4 == _TALKATIVE else 0.0,
         grid=_GRID if seed % 4 == _OVER_CLUSTERS else 0.0,
+        lower=0.5 if seed % 4 == _ON_LEVELS else 0.0,
     )
 
 

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 MODULES = ("metascheduler", "launcher", "canceller", "monitor", "accounting")
 NODES, CORES = ("n1", "n2", "n3", "n4"), 2
+LEVELS = ("guests", "spare")
+"""Queues that give way: the first to ``default``, the second to the first."""
 SETTINGS = with_settings(
     scheduler={"security_time": 1},
     nodes={"lost_timeout": 120.0},
@@ -298,6 +300,15 @@ class VirtualCluster:
             " ORDER BY place, core",
             [[*NODES], CORES],
         )
+
+    def add_levels(self, chance: random.Random) -> None:
+        """Add queues that give way, each in a manner of its own."""
+        for name, higher in zip(LEVELS, ("default", *LEVELS), strict=False):
+            self.control.execute(
+                "INSERT INTO queues (queue_name, priority, gives_way_to, manner, grace, grace_signal)"
+                " VALUES (%s, 5, %s, %s, %s, 10)",
+                [name, [higher], chance.choice(("end", "requeue", "suspend")), chance.choice((0, 0, 30))],
+            )
 
     def _wire_up(self, mode: NodeMode, settings: configuration.Nodes, inbox: Inbox, config: ChannelConfig) -> Transport:
         return Wire(self, inbox)
