@@ -49,12 +49,13 @@ def broker(connection: Connection) -> None:
     clusters.put(connection, "b_2", "oarpy", ["ssh", "b"], speed=2, place=2)
 
 
-def reserve(connection: Connection, job: int) -> int:
-    """Have all clusters of a job reserve its parts; return the transaction."""
+def reserve(connection: Connection, job: int, walltime: float = 60) -> int:
+    """Have all clusters of a job reserve its parts, for so many seconds; return the transaction."""
     components = broker_jobs.components(connection, [job])[job]
     transaction = transactions.begin(connection, "reserve", "claimer", job, 60)
     parts = [
-        NewGridPart(f"{job}-{one.number}", job, one.number, one.cluster or "a", "reserved", 60) for one in components
+        NewGridPart(f"{job}-{one.number}", job, one.number, one.cluster or "a", "reserved", walltime)
+        for one in components
     ]
     transactions.add_parts(connection, transaction, parts)
     transactions.note_prepared(connection, transaction, {one.name: str(17 + one.component) for one in parts})
@@ -272,6 +273,12 @@ def test_a_job_over_clusters_says_what_was_promised_and_how_it_moved(connection:
     assert (told["operation"], told["old"]["start"], told["new"]["parts"]) == ("remap", 1_800_000_000, {"b_2": 6})
     (shown,) = answer(oarsub, str(job))
     assert shown["metajob"]["promised_end"] == 1_800_004_320
+    assert shown["walltime"] == 3600
+    reserve(connection, job, walltime=4320)
+    for options in (("--why",), ()):
+        assert re.search(r"walltime( :)? 1:12:0", oarsub(*options, str(job), command="oargridstat").out), options
+    (shown,) = answer(oarsub, str(job))
+    assert shown["walltime"] == 4320
 
 
 def test_users_see_and_delete_their_own_jobs(

@@ -31,7 +31,7 @@ def description(view: GridJobView) -> str:
         "start date": local_date(view.start) or "not known yet",
         "end date": local_date(job.ended),
         "exit status": "" if job.exit_status is None else str(job.exit_status),
-        "walltime": format_duration(job.walltime),
+        "walltime": format_duration(view.walltime),
         "program": one_line(job.program),
         "directory": one_line(job.directory or ""),
         "queue": job.queue,
@@ -72,7 +72,7 @@ def record(view: GridJobView) -> dict[str, JsonValue]:
         "ended": job.ended,
         "exit_status": job.exit_status,
         "delete_asked": job.delete_asked,
-        "walltime": job.walltime,
+        "walltime": view.walltime,
         "program": job.program,
         "directory": job.directory,
         "queue": job.queue,
@@ -186,7 +186,7 @@ def _summary(view: GridJobView) -> str:
     where = f" on {' '.join(view.clusters)}" if view.clusters else ""
     when = f", start {local_date(view.start)}" if view.start is not None else ""
     leaving = ", to be deleted" if view.job.delete_asked is not None and view.job.ended is None else ""
-    return f"{view.job.state.value}{where}{when}, walltime {format_duration(view.job.walltime)}{leaving}"
+    return f"{view.job.state.value}{where}{when}, walltime {format_duration(view.walltime)}{leaving}"
 
 
 def _asked(row: GridComponentRow) -> str:

@@ -45,6 +45,16 @@ class GridJobView:
         return self.job.deadline if self.job.started is None else self.job.started
 
     @property
+    def walltime(self) -> float:
+        """Return for how long it runs at most, in seconds.
+
+        Over several clusters that follows from its place: from the overhead, or from where its processes are
+        mapped. Else, and until it has a place, it is what was asked for.
+        """
+        placed = [part.walltime for part in self.parts if part]
+        return max(placed) if self.metajob is not None and placed else self.job.walltime
+
+    @property
     def hosts(self) -> tuple[str, ...]:
         """Return the hosts of all its parts, each once."""
         return tuple(dict.fromkeys(host for part in self.parts if part for host in part.hosts))
