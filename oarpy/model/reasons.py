@@ -22,7 +22,7 @@ Show = Callable[[float], str]
 MOST_NAMED = 5
 """The most jobs, or outages, that a reason names; the others are counted."""
 LOWER = "lower"
-"""Subject of :attr:`Why.MAKING_ROOM` where not only best-effort jobs give way."""
+"""Subject of :attr:`Why.MAKING_ROOM` and :attr:`Why.BUSY` where not only best-effort jobs give way."""
 
 
 class Why(StrEnum):
@@ -112,7 +112,7 @@ class Why(StrEnum):
     BEHIND = "behind"
     """Jobs ahead of it take what it needs ``until``."""
     BUSY = "busy"
-    """Its resources are held ``until`` ``jobs`` should be over, and best-effort jobs, ``young``, may be cancelled."""
+    """Its resources are held ``until`` ``jobs`` should be over, and jobs that give way, ``young``, may be cancelled."""
 
     LACKING = "lacking"
     """The platform is too small for it: ``subject`` says what is missing."""
@@ -516,7 +516,8 @@ def _busy(reason: Reason, show: Show) -> str:
     if reason.jobs:
         texts.append(f"{_named('job', reason.jobs, reason.more_jobs)} should be over{_security(reason)}")
     if reason.young:
-        texts.append(f"{_named('best-effort job', reason.young, reason.more_young)} may be cancelled")
+        what, where = ("job", " on a lower level") if reason.subject == LOWER else ("best-effort job", "")
+        texts.append(f"{_named(what, reason.young, reason.more_young)}{where} may be cancelled")
     holders = f", when {' and '.join(texts)}" if texts else _security(reason)
     return f"what it needs is held{_until(reason, show)}{holders}{_then(reason, show)}"
 

@@ -7,7 +7,7 @@ Python integers used as bit sets: bit *i* is the *i*-th resource of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -508,6 +508,10 @@ class Snapshot:
             parts = {job.id: job.part.of for job in everybody if job.part is not None}
             some = {parts.get(job, job) for job in some}
         return sorted(some)
+
+    def has_lower(self, jobs: Collection[int]) -> bool:
+        """Tell whether other jobs than best-effort jobs are among these holding jobs: jobs on lower levels."""
+        return any(job.id in jobs and not job.besteffort for job in self.holding)
 
     def out(self, begin: float, end: float) -> int:
         """Return the resources that have an outage during [begin, end)."""

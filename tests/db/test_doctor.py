@@ -101,6 +101,12 @@ def test_settings_that_name_nothing(patient: Patient, tmp_path: Path) -> None:
     assert found["modules"] == ["no energy runs"]
 
 
+def test_weights_of_what_nobody_can_use(patient: Patient, connection: Connection) -> None:
+    patient.configure("[accounting]\nweights = {core = 1, gpu = 20, memory = 0.1, memmory = 1}\n")
+    assert patient.shell("oaradmin", "consumables", "add", "memory", "--unit", "bytes").status == 0
+    assert patient.findings()["accounting"] == ["accounting.weights weights 'memmory', and no consumable has this name"]
+
+
 def test_a_database_that_is_away(patient: Patient) -> None:
     patient.config.write_text('[database]\nurl = "postgresql://127.0.0.1:1/oarpy"\n', encoding="utf-8")
     (what,) = patient.findings()["database"]

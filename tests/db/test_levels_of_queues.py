@@ -8,7 +8,7 @@ import pytest
 
 from tests.harness.oarsub_cluster import Connection
 from tests.harness.sample_cluster import Shell
-from tests.harness.small_cluster import SmallCluster
+from tests.harness.small_cluster import SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
 
@@ -40,6 +40,19 @@ def test_a_lower_level_goes_for_a_higher_and_never_for_its_own(cluster: SmallClu
     cluster.settle()
     assert cluster.states([guest, spare, other, higher]) == ["Running", "Error", "Waiting", "Running"]
     assert cluster.events(spare)[0] == "BESTEFFORT_KILL"
+
+
+def test_a_young_job_of_a_lower_level_is_called_that(connection: Connection) -> None:
+    cluster = SmallCluster(connection, with_settings(scheduler={"besteffort_minimum_life": 60}))
+    cluster.add_nodes("n1")
+    cluster.sql("INSERT INTO queues (queue_name, priority, gives_way_to) VALUES ('guests', 5, '{default}')")
+    guest = cluster.submit("/nodes=1,walltime=1:0:0", queue="guests")
+    cluster.settle()
+    higher = cluster.submit("/nodes=1")
+    cluster.plan()
+    word, text = cluster.verdict(higher)
+    assert (word, cluster.state(guest)) == ("resources_busy", "Running")
+    assert text.endswith(f"when job {guest} on a lower level may be cancelled")
 
 
 def test_a_job_that_gave_way_is_submitted_again(cluster: SmallCluster) -> None:

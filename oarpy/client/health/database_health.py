@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from oarpy.client import installation
 from oarpy.client.health.finding import Finding
 from oarpy.configuration import Configuration
+from oarpy.model.billing import CORE, GPU
 from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.registry import enabled_modules
 from oarpy.store.analytics import roles
 from oarpy.store.database import Connection, database_dsn
 from oarpy.store.notifications import strangers
-from oarpy.store.platform import health
+from oarpy.store.platform import consumables, health
 
 CLOCK_SECONDS = 1.0
 """The largest difference between two clocks that is no fault."""
@@ -84,6 +85,14 @@ def modules(connection: Connection, configuration: Configuration) -> Iterator[Fi
         elif name != "automaton" and state.silent is not None and state.silent > allowed:
             what = f"{name} has reported nothing for {state.silent:.0f} seconds"
             yield Finding("modules", what, "see the log of the server; end that process, it is started again")
+
+
+def weights(connection: Connection, configuration: Configuration) -> Iterator[Finding]:
+    """Yield weights of what nobody can use."""
+    known = {CORE, GPU, *(row.name for row in consumables.consumables(connection))}
+    for name in sorted(configuration.accounting.weights.keys() - known):
+        what = f"accounting.weights weights '{name}', and no consumable has this name"
+        yield Finding("accounting", what, f"correct the name, or make the consumable: oaradmin consumables add {name}")
 
 
 def jobs(connection: Connection, configuration: Configuration) -> Iterator[Finding]:

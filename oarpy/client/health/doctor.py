@@ -22,6 +22,7 @@ _DATABASE_CHECKS: dict[str, Callable[[Connection, Configuration], Iterator[Findi
     "database": database_health.server,
     "schema": database_health.schema,
     "modules": database_health.modules,
+    "accounting": database_health.weights,
     "jobs": database_health.jobs,
     "nodes": node_health.nodes,
 }

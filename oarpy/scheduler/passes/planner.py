@@ -403,8 +403,8 @@ class Planner:
         order = tuple(sorted(victims))
         kind = Why.MAKING_ROOM if order[-1] > 0 else Why.TAKING_BACK
         until = place.claim.start if place.claim.start > self.now else None
-        lower = any(job.id in victims and not job.besteffort for job in self._snapshot.holding)
-        reason = Reason(kind, LOWER if lower else "", jobs=tuple(self._snapshot.whose(order)), until=until)
+        lower = LOWER if self._snapshot.has_lower(victims) else ""
+        reason = Reason(kind, lower, jobs=tuple(self._snapshot.whose(order)), until=until)
         return Decision(Verdict.RESOURCES_BUSY, reason, place, victims=order)
 
     def _await(self, place: Found, victims: set[int]) -> Decision:

@@ -116,6 +116,9 @@ SENTENCES = {
         "what it needs is held until 20, when jobs 1, 2, ... should be over, 5 s of security time included"
         " and best-effort job 3 may be cancelled, then quota *,*,*,ann: at most 2 jobs, 4.5 resource-hours until 40"
     ),
+    Reason(Why.BUSY, "lower", until=20, young=(3, 4)): (
+        "what it needs is held until 20, when jobs 3, 4 on a lower level may be cancelled"
+    ),
     Reason(Why.LACKING, "4 of 5 core"): "4 of 5 core",
     Reason(Why.TOO_FEW_ALIVE, "1 of 2 core"): "too few resources are Alive: 1 of 2 core",
     Reason(Why.TOO_FEW_IN_USE, "1 of 2 core"): "too few resources are Alive and not drained: 1 of 2 core",
