@@ -19,7 +19,7 @@ from oarpy.store.grid.bags import GridBagRow
 from tests.harness.claim_rounds import BrokerKilled, ClaimRounds
 from tests.harness.inline_calls import answer_instead
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 HOLDS = 60
 """Seconds for which offers hold."""

@@ -16,7 +16,7 @@ from oarpy.model.errors import NotAllowed, NotFound, OarpyError, UsageError
 from oarpy.store.grid import broker_jobs, broker_parts
 from tests.harness.claim_rounds import ClaimRounds
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 LINE = b'{"call":"enter","key":"k","part":"p","host":"h","command":"date"}'
 

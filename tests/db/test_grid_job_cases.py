@@ -8,7 +8,7 @@ from oarpy.store.grid import broker_jobs, clusters
 from tests.harness.grid_job_cases import GridJobCase, accepted
 from tests.harness.oarsub_cluster import Connection, Submitter
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 CASES = accepted()
 
 

@@ -20,7 +20,7 @@ from oarpy.store.grid import bags, clusters
 from tests.harness.claim_rounds import ClaimRounds
 from tests.harness.inline_calls import InlineConnections, answer_instead
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 

@@ -21,7 +21,7 @@ from oarpy.store.grid import (
 from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
 from oarpy.store.grid.transactions import NewGridPart
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 DATE = NewGridJob("alice", "mapped", "date", 60, (NewGridComponent("/core=1", 1),))
 
