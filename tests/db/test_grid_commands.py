@@ -37,7 +37,7 @@ from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.store.grid.transactions import NewGridPart
 from tests.harness.oarsub_cluster import Connection, Submitter, settings
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 PARTS = 'a:rdef="/nodes=2",b_2:rdef="/core=4":prop="mem > 4"'
 HOSTS = {"a": ("a-1", "a-2"), "b_2": ("b-1", "b-1", "b-2")}
 

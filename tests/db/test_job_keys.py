@@ -17,7 +17,7 @@ from oarpy.store.jobs.submissions import KeyPair
 from tests.harness.oarsub_cluster import Connection, Submitter
 from tests.harness.waiting import until
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 def own_key(folder: Path, passphrase: str = "") -> Path:

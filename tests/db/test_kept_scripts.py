@@ -16,7 +16,7 @@ from tests.db.test_rules_that_ask import add_rule
 from tests.harness.oarsub_cluster import Connection, Submitter, run_pass
 from tests.harness.sample_cluster import ME, add_job
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 TEXT = "#!/bin/sh\n#OAR -n kept\necho h\u00e9llo\n"
 

@@ -17,7 +17,7 @@ from tests.harness.brokers_door import BrokersDoor, brokers_door, small_cluster
 from tests.harness.small_cluster import Connection
 from tests.harness.waiting import until
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 OPEN_NOW = "UPDATE launch_gates SET opens_at = now(), expected_at = now()"
 

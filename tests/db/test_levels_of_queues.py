@@ -10,7 +10,7 @@ from tests.harness.oarsub_cluster import Connection
 from tests.harness.sample_cluster import Shell
 from tests.harness.small_cluster import SmallCluster, with_settings
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 @pytest.fixture

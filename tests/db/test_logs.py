@@ -17,7 +17,7 @@ from oarpy.modules.loop.module import Loop, Outcome
 from oarpy.store.database import Connection
 from tests.harness.small_cluster import SmallCluster, with_settings
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 class Speaker:

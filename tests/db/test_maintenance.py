@@ -12,7 +12,7 @@ import pytest
 from tests.harness.sample_cluster import ME, Connection, Shell, add_job, add_nodes
 from tests.harness.small_cluster import SmallCluster, with_settings
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from oarpy.store import notifications
 from oarpy.wire.messages import Kill
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
-pytestmark = [pytest.mark.db, pytest.mark.oldest]
+pytestmark = [pytest.mark.db, pytest.mark.oldest, pytest.mark.kept]
 
 SILENCE = 60.0
 

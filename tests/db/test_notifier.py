@@ -20,7 +20,7 @@ from tests.harness.mail_server import MailServer, mail_server
 from tests.harness.notifier_desk import Desk
 from tests.harness.small_cluster import SETTINGS, Connection
 
-pytestmark = [pytest.mark.db, pytest.mark.oldest]
+pytestmark = [pytest.mark.db, pytest.mark.oldest, pytest.mark.kept]
 
 DEADLINE = 30.0
 ME = pwd.getpwuid(os.getuid()).pw_name

@@ -8,7 +8,7 @@ import pytest
 
 from tests.harness.sample_cluster import ME, Connection, Shell, add_job, add_nodes
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 def kills(connection: Connection) -> list[tuple[int, str, str]]:

@@ -12,7 +12,7 @@ from oarpy.client.jobs import interactive
 from tests.harness.oarsub_cluster import Connection, Submitter, settings
 from tests.harness.sample_cluster import add_job
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 def end(connection: Connection, job: int, status: int | None) -> None:

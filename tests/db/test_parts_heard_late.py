@@ -14,7 +14,7 @@ from oarpy.store.grid import broker_jobs, broker_parts, clusters, transactions
 from oarpy.store.grid.broker_jobs import GridJobRow, NewGridComponent, NewGridJob
 from oarpy.store.grid.transactions import NewGridPart
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 NAMES = ("north", "south", "west")
 BEGIN = 1_000_000.0

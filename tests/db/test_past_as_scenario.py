@@ -18,7 +18,7 @@ from tests.harness.hand_written import rewrite
 from tests.harness.sample_cluster import Connection, Shell
 from tests.harness.small_cluster import SmallCluster
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 SINCE = BIRTH.strftime("%Y-%m-%d %H:%M:%S")
 

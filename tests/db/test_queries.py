@@ -13,7 +13,7 @@ from oarpy.configuration import Configuration
 from oarpy.model.errors import UsageError
 from tests.harness.sample_cluster import Connection
 
-pytestmark = [pytest.mark.db, pytest.mark.oldest]
+pytestmark = [pytest.mark.db, pytest.mark.oldest, pytest.mark.kept]
 
 
 @pytest.fixture

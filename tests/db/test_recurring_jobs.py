@@ -30,7 +30,7 @@ from tests.harness.sample_cluster import ME
 from tests.harness.small_cluster import SETTINGS
 from tests.harness.wrong_rows import wrong_rows
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 HOUR = timedelta(hours=1)
 WORDS = ("-l", "/core=1,walltime=1:0:0")

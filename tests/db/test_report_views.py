@@ -15,7 +15,7 @@ from oarpy.store.schema import statements
 from oarpy.store.schema.checks.catalog import describe
 from tests.harness.hand_written import Connection, add_job, insert, move, one, rewrite
 
-pytestmark = [pytest.mark.db, pytest.mark.oldest]
+pytestmark = [pytest.mark.db, pytest.mark.oldest, pytest.mark.kept]
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

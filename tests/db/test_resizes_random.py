@@ -13,7 +13,7 @@ from oarpy.store.jobs import resizes
 from tests.db.test_resizes_on_nodes import NODES, files, grant, holds, made, release, running
 from tests.harness.small_cluster import Connection, SmallCluster
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 STEPS = 25
 WINDOW = 86400
 USED = """

@@ -13,7 +13,7 @@ from oarpy.model.states import GridJobState
 from oarpy.store.grid import placing_tries
 from tests.harness.claim_rounds import ClaimRounds
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 

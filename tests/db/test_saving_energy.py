@@ -16,7 +16,7 @@ from oarpy.store.platform import resources
 from oarpy.store.platform.resources import ResourceScope
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 @pytest.fixture

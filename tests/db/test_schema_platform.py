@@ -11,7 +11,7 @@ from psycopg.errors import CheckViolation, ExclusionViolation, ForeignKeyViolati
 
 from tests.harness.hand_written import Connection, add_job, add_resource, insert, one
 
-pytestmark = [pytest.mark.db, pytest.mark.oldest]
+pytestmark = [pytest.mark.db, pytest.mark.oldest, pytest.mark.kept]
 
 
 @pytest.mark.parametrize(

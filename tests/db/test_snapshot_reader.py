@@ -9,7 +9,7 @@ from oarpy.client.caller import KeptReader
 from oarpy.cluster_state.snapshot_reader import Reading, SnapshotReader
 from tests.harness.small_cluster import SETTINGS, Connection, SmallCluster
 
-pytestmark = [pytest.mark.db, pytest.mark.oldest]
+pytestmark = [pytest.mark.db, pytest.mark.oldest, pytest.mark.kept]
 
 NOW = 1_900_000_000
 

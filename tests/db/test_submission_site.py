@@ -15,7 +15,7 @@ from oarpy.configuration import Configuration, SubmissionSettings
 from oarpy.model.errors import UsageError
 from tests.harness.sample_cluster import ME, Connection, add_job, add_nodes
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

@@ -15,7 +15,7 @@ from tests.harness.oarsub_cluster import Connection, Submitter, decide, let_run,
 from tests.harness.past_jobs import MARCH, MONTH, NOW, ended
 from tests.harness.sample_cluster import Shell, add_nodes
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 def instant(connection: Connection) -> str:

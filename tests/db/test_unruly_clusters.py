@@ -20,7 +20,7 @@ from tests.harness.inline_calls import answer_instead
 from tests.harness.simulated_grid import SimulatedGrid
 from tests.harness.waiting import until
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 

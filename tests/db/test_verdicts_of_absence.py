@@ -9,7 +9,7 @@ import pytest
 
 from tests.harness.oarsub_cluster import Connection, Submitter, run_pass
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 def why(oarsub: Submitter, job: int) -> tuple[dict[str, Any], str]:

@@ -17,7 +17,7 @@ from oarpy.wire.messages import ChangeWalltime
 from tests.harness.sample_cluster import Shell, add_job, add_nodes
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 RULES: Mapping[str, Any] = {"enabled": True, "max_increase": ("7200",)}
 

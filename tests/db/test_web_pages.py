@@ -17,7 +17,7 @@ from tests.harness.hand_written import rewrite
 from tests.harness.sample_cluster import add_job, add_nodes
 from tests.harness.web_client import ANN, BOB, ME, Connection, token, web_client, web_settings
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 HTML = {"Accept": "text/html"}
 SECRETS = ("./hush.sh", "/home/hidden", "quiet.out", "API_KEY=1")

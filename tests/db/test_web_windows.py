@@ -12,7 +12,7 @@ from oarpy.client.events.stream import cursor_of, next_batch
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 from tests.harness.web_client import ANN, BOB, token, web_client, web_settings
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 @pytest.fixture

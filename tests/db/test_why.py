@@ -18,7 +18,7 @@ from oarpy.scheduler.plan import plan
 from oarpy.scheduler.verdicts import Verdict
 from tests.harness.oarsub_cluster import Connection, Submitter, contents, run_pass
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 def why(oarsub: Submitter, job: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from oarpy.questions.table import answer
 from tests.harness.oarsub_cluster import Connection, Submitter, contents, run_pass
 from tests.harness.passes_beside import offers, passes
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 ALL = "/nodes=4,walltime=1:0:0"
 
 
