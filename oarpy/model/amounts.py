@@ -13,8 +13,8 @@ LARGEST_AMOUNT = 2**53
 _UNITS = "KMGT"
 
 
-def parse_amount(text: str) -> int:
-    """Return the number meant by ``text``; raise :class:`UsageError` when it is not a whole number above 0.
+def parse_amount(text: str, what: str = "amount") -> int:
+    """Return the number meant by ``text``; raise :class:`UsageError` of ``what`` when it is no whole number above 0.
 
     >>> parse_amount("16G"), parse_amount("3")
     (17179869184, 3)
@@ -26,7 +26,7 @@ def parse_amount(text: str) -> int:
     power = _UNITS.index(unit.upper()) + 1 if unit else 0
     amount: int = int(number) * 1024**power
     if not 0 < amount <= LARGEST_AMOUNT:
-        raise UsageError(f"amount '{text[:40]}' is out of range", hint="above 0, at most 8192T")
+        raise UsageError(f"{what} '{text[:40]}' is out of range", hint="above 0, at most 8192T")
     return amount
 
 

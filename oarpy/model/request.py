@@ -138,7 +138,7 @@ def _consumption(text: str) -> Consumption:
             f"unexpected ',{text[:80]}' in the resource request",
             hint="join groups with '+', end with ,walltime=H:M:S",
         )
-    return Consumption(name, parse_amount(value))
+    return Consumption(name, parse_amount(value, name))
 
 
 def _split(text: str, separator: str) -> list[str]:
