@@ -235,12 +235,12 @@ def test_a_quota_holds_on_the_place_that_a_reservation_moves_to(cluster: SmallCl
     cluster.sql("INSERT INTO quotas (user_name, max_resources) VALUES ('ann', 2)")
     flexible = cluster.submit("/nodes=1,walltime=1:0:0", reservation=at(cluster, 2), until=at(cluster, 9))
     cluster.settle()
-    other = cluster.submit("/nodes=1,walltime=1:0:0", reservation=at(cluster, 3))
+    other = cluster.submit("/nodes=1,walltime=1:0:0", reservation=at(cluster, 3.1))
     cluster.settle()
-    strict = reserve(cluster, 2, user="bob")
+    strict = reserve(cluster, 2, user="bob")  # ends before 3.1, also if it is asked for some seconds later
     cluster.settle()
     assert cluster.states([other, strict]) == ["Waiting", "Waiting"]
-    assert (start(cluster, strict), start(cluster, flexible)) == (2, 4), "ann has her two cores from 3 to 4"
+    assert (start(cluster, strict), start(cluster, flexible)) == (2, 4.1), "ann has her two cores from 3.1 to 4.1"
 
 
 def test_a_calendar_of_quotas_holds_on_the_place_that_a_reservation_moves_to(cluster: SmallCluster) -> None:
