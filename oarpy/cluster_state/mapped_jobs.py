@@ -65,6 +65,8 @@ class MappedProcesses(StatePart):
         self._connection: Connection | None = None
         self._version: tuple[object, ...] = ()
         self._rated: dict[int, _Rated] = {}
+        self._unrated: dict[int, _Rated] = {}
+        """The jobs among these that have no rates."""
         self._asking: dict[int, tuple[WaitingJob, Platform, WaitingJob]] = {}
         """The requesting form of each job, with the job and the platform that it was made from."""
         self._fitting: tuple[Platform, MappedJobs] | None = None
@@ -74,11 +76,11 @@ class MappedProcesses(StatePart):
         """Read jobs and rates, unless they are as they were."""
         version = mapped_jobs.version(connection) if any_there else ()
         # a job without rates waits for jobs that measure, which are not looked at here
-        known = connection is self._connection and all(rated.job.rates for rated in self._rated.values())
-        if known and version == self._version:
+        if connection is self._connection and version == self._version and not self._unrated:
             return
         self._version, self._connection, self._asking, self._fitting = version, connection, {}, None
         self._rated = _rated(connection) if any_there else {}
+        self._unrated = {number: rated for number, rated in self._rated.items() if not rated.job.rates}
 
     def changed(self, jobs: tuple[WaitingJob, ...], platform: Platform) -> tuple[WaitingJob, ...]:
         """Return the jobs, those that are mapped with the walltime that follows, on types that have rates."""
@@ -134,7 +136,7 @@ class MappedProcesses(StatePart):
         here = {job.id for job in snapshot.waiting}
         if not self._rated.keys() <= here | {job.id for job in snapshot.holding}:
             mapped_jobs.end(connection)
-        hopeless = [rated.row for number, rated in self._rated.items() if rated.hopeless and number in here]
+        hopeless = [rated.row for number, rated in self._unrated.items() if rated.hopeless and number in here]
         mapped_jobs.give_up(connection, [row.job for row in hopeless if row.own_walltime], _OWN_WALLTIME)
         refused = [(row.job, Reason(Why.FAULT, _NO_WALLTIME)) for row in hopeless if not row.own_walltime]
         if refused:
