@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,13 @@ PREDICT: dict[str, Any] = {
         {"user": "ann", "name": "x", "walltime": 100, "run": run, "end": end} for run, end in ((30, -20), (40, -10))
     ],
 }
+
+
+def test_the_guide_announces_its_functions_by_a_whole_project() -> None:
+    block = next(block for block in GUIDE.read_text().split("```toml\n")[1:] if block.startswith("[project]"))
+    project = tomllib.loads(block.partition("```")[0])["project"]
+    assert {"name", "version"} <= project.keys()
+    assert project["entry-points"] == {group: {name: f"site_plugins:{name}"} for group, name in GROUPS.items()}
 
 
 @pytest.mark.usefixtures("guide")
