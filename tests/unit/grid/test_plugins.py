@@ -118,7 +118,7 @@ PREDICT: dict[str, Any] = {
 
 
 def test_the_guide_announces_its_functions_by_a_whole_project() -> None:
-    block = next(block for block in GUIDE.read_text().split("```toml\n")[1:] if block.startswith("[project]"))
+    block = next(block for block in GUIDE.read_text().split("```text\n")[1:] if block.startswith("[project]"))
     project = tomllib.loads(block.partition("```")[0])["project"]
     assert {"name", "version"} <= project.keys()
     assert project["entry-points"] == {group: {name: f"site_plugins:{name}"} for group, name in GROUPS.items()}
