@@ -18,7 +18,7 @@ from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency
 from oarpy.model.job_types import BESTEFFORT, SINGLETON, read_types
 from oarpy.model.quota_calendar import DEFAULT_LEVEL, Span
-from oarpy.model.reasons import plain_instant
+from oarpy.model.reasons import LOWER, plain_instant
 from oarpy.model.request import Consumption, Group
 from oarpy.model.setting_values import PolicyName
 from oarpy.model.submission import NICEST, Submission
@@ -509,9 +509,9 @@ class Snapshot:
             some = {parts.get(job, job) for job in some}
         return sorted(some)
 
-    def has_lower(self, jobs: Collection[int]) -> bool:
-        """Tell whether other jobs than best-effort jobs are among these holding jobs: jobs on lower levels."""
-        return any(job.id in jobs and not job.besteffort for job in self.holding)
+    def subject_of(self, victims: Collection[int]) -> str:
+        """Return the subject of a reason for which holding jobs give way: :data:`LOWER` if not all are best-effort."""
+        return LOWER if victims and any(job.id in victims and not job.besteffort for job in self.holding) else ""
 
     def out(self, begin: float, end: float) -> int:
         """Return the resources that have an outage during [begin, end)."""

@@ -11,7 +11,7 @@ from operator import or_
 
 from msgspec import structs
 
-from oarpy.model.reasons import LOWER, MOST_NAMED, NamedOutage, QuotaLimit, Reason, ShortAmount, Why
+from oarpy.model.reasons import MOST_NAMED, NamedOutage, QuotaLimit, Reason, ShortAmount, Why
 from oarpy.scheduler.gantt.demands import CompiledAlternative, CompiledRequests, Demand
 from oarpy.scheduler.gantt.gantt import Gantt, bits_held
 from oarpy.scheduler.gantt.search import Answer, Search
@@ -287,10 +287,10 @@ class Explainer:
         claim, whose = answer.found.claim, self._snapshot.whose
         over = whose(self.baseline.released(freed, claim, demand.roles))
         protected = self._giving_way(self.baseline.unprotected(freed, claim, demand.roles), demand)
-        young, lower = whose(protected), self._snapshot.has_lower(protected)
+        young = whose(protected)
         return Reason(
             Why.BUSY,
-            LOWER if lower else "",
+            self._snapshot.subject_of(protected),
             jobs=tuple(over[:MOST_NAMED]),
             more_jobs=max(0, len(over) - MOST_NAMED),
             until=freed,

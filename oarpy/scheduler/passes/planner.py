@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from msgspec import Struct, structs
 
-from oarpy.model.reasons import ACCEPTED, HELD, LOWER, NO_REASON, Reason, Why
+from oarpy.model.reasons import ACCEPTED, HELD, NO_REASON, Reason, Why
 from oarpy.scheduler.explain.reasons import Explainer
 from oarpy.scheduler.gantt.demands import CompiledRequests, Demand
 from oarpy.scheduler.gantt.gantt import Claim, Gantt, Kept
@@ -403,8 +403,8 @@ class Planner:
         order = tuple(sorted(victims))
         kind = Why.MAKING_ROOM if order[-1] > 0 else Why.TAKING_BACK
         until = place.claim.start if place.claim.start > self.now else None
-        lower = LOWER if self._snapshot.has_lower(victims) else ""
-        reason = Reason(kind, lower, jobs=tuple(self._snapshot.whose(order)), until=until)
+        subject = self._snapshot.subject_of(victims)
+        reason = Reason(kind, subject, jobs=tuple(self._snapshot.whose(order)), until=until)
         return Decision(Verdict.RESOURCES_BUSY, reason, place, victims=order)
 
     def _await(self, place: Found, victims: set[int]) -> Decision:
