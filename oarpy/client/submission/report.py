@@ -98,17 +98,21 @@ def answer_text(answer: ReservationAnswer) -> str:
     return refused + offer_lines(answer.offers)
 
 
+def completion_lines(promise: float | None, deadline: float | None) -> list[str]:
+    """Return by when a bag is done, and how that is to its deadline; both in epoch seconds."""
+    lines = [f"promised completion : {local_date(promise)}"]
+    if promise is not None and deadline is not None:
+        late = round(promise - deadline)
+        lines.append("deadline met" if promise <= deadline else f"deadline missed by {elapsed(late)}")
+    return lines
+
+
 def promise_text(answer: BagAnswer) -> str:
     """Return the date by which a bag will be done and whether that meets its deadline, or why it was refused."""
     warnings = [f"# {warning}" for warning in answer.warnings]
     if answer.reason:
         return "".join(f"{line}\n" for line in (*warnings, f"# Bag not accepted --> KO ({answer.reason})"))
-    assert answer.promise is not None
-    lines = [*warnings, f"promised completion : {local_date(answer.promise)}"]
-    if answer.deadline is not None and answer.meets:
-        lines.append("deadline met")
-    elif answer.deadline is not None:
-        lines.append(f"deadline missed by {elapsed(round(answer.promise - answer.deadline))}")
+    lines = [*warnings, *completion_lines(answer.promise, answer.deadline)]
     if answer.expected is not None:
         lines.append(f"expected completion : {local_date(answer.expected)}")
     return "".join(f"{line}\n" for line in lines)

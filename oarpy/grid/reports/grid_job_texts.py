@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from oarpy.client.rendering import JsonValue, elapsed, ids_text, local_date, one_line
+from oarpy.client.rendering import JsonValue, ids_text, local_date, one_line
+from oarpy.client.submission.report import completion_lines
 from oarpy.grid.reports.grid_job_views import GridJobView
 from oarpy.model.durations import format_duration
 from oarpy.store.grid.bags import GridBagRow, TaskRow
@@ -91,11 +92,8 @@ def record(view: GridJobView) -> dict[str, JsonValue]:
 
 def promise_lines(row: GridBagRow) -> list[str]:
     """Return by when a bag is done, and how that is to its deadline."""
-    lines = [f"promised completion : {local_date(row.promise)}"]
-    if row.deadline is not None and row.promise is not None:
-        missed = f"deadline missed by {elapsed(round(row.promise - row.deadline))}"
-        lines.append("deadline met" if row.meets else missed)
-    return [*lines, *(f"Warning: {text}" for text in row.missing)]
+    warnings = [f"Warning: {text}" for text in row.missing]
+    return [*completion_lines(row.promise, row.deadline), *warnings]
 
 
 def _of_bag(view: GridJobView) -> dict[str, str]:
