@@ -428,6 +428,7 @@ def test_jobs_of_an_older_version_go_on(older_dsn: str) -> None:
     assert check(older_dsn) == ()
 
 
+@pytest.mark.timeout(900)
 def test_every_revision_goes_up_and_down_and_up_again(live_dsn: str) -> None:
     """A revision after the baseline has both ways, on a database full of rows."""
     migrations.upgrade(live_dsn)
