@@ -29,6 +29,7 @@ from oarpy.postgres.binaries import available_versions
 from tests.harness.bare_environment import bare_environment, enter
 from tests.harness.examples import RANDOM, examples
 from tests.harness.kept_database import KeptDatabase, KeptDatabases
+from tests.harness.throwaway_server import SETTINGS
 
 # before any test is imported: no test sees what this machine has of oarpy
 enter()
@@ -53,14 +54,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 ROOT = Path(__file__).resolve().parent.parent
 MOSTLY_WAITING = ("campaigns", "e2e", "packaging", "integrations")
 """Folders whose tests start processes and wait for them; the tests of all others keep a processor busy."""
-# a test's database is thrown away: nothing is gained by forcing it to the disk, or by tidying it up
-TEST_SETTINGS = {
-    "fsync": "off",
-    "full_page_writes": "off",
-    "wal_level": "minimal",
-    "max_wal_senders": "0",
-    "autovacuum": "off",
-}
 MEMORY_NEEDED = 2 * 2**30
 
 
@@ -121,7 +114,7 @@ def server(postgres_version: str, fast_directory: Path) -> Iterator[str]:
     name = f"{postgres_version}-{hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]}"
     with (base / f"{name}.users").open("a") as users:
         fcntl.flock(users, fcntl.LOCK_SH)
-        yield embedded_server.start(base / name, version=postgres_version, settings=TEST_SETTINGS)
+        yield embedded_server.start(base / name, version=postgres_version, settings=SETTINGS)
         try:
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -16,9 +16,7 @@ import multiprocessing
 import os
 import random
 import re
-import signal
 import sys
-import tempfile
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -28,7 +26,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from multiprocessing.queues import SimpleQueue
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -44,7 +41,6 @@ from oarpy.model.request import parse_request
 from oarpy.model.submission import Submission
 from oarpy.modules.automaton import PATIENT
 from oarpy.negotiation.requests import resizing
-from oarpy.postgres import embedded_server
 from oarpy.store.jobs import submissions
 from tests.campaigns import virtual_brokers, virtual_launchers
 from tests.campaigns.interleaving import run_together
@@ -53,6 +49,7 @@ from tests.campaigns.virtual_brokers import VirtualBroker
 from tests.campaigns.virtual_cluster import LEVELS, MODULES, NODES, Counts, Doom, Process, VirtualCluster, Wrong
 from tests.campaigns.virtual_launchers import VirtualLaunchers
 from tests.harness import bare_environment, virtual_time
+from tests.harness.throwaway_server import own_server
 from tests.harness.virtual_time import BEGIN, SECOND
 
 STEPS = 100
@@ -99,14 +96,6 @@ _ALL = ("/core=1", "/core=2", "/core=3", "/nodes=1", *_WIDE)
 
 _TIMES = ("+0:10:0", "+1:0:0", "-0:2:0", "+0:1:0")
 """What somebody asks for whose job runs too long, or is over soon."""
-
-SERVER_SETTINGS = {
-    "fsync": "off",
-    "full_page_writes": "off",
-    "wal_level": "minimal",
-    "max_wal_senders": "0",
-    "autovacuum": "off",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -708,19 +697,6 @@ def _new_processes() -> Iterator[None]:
     """Let commands remember nothing of other clusters, as new processes do."""
     with patch.object(WAITING_JOBS, "_known", {}):
         yield
-
-
-@contextmanager
-def own_server() -> Iterator[str]:
-    """Start a server in memory; return its DSN. It goes with this process, also when that is terminated."""
-    memory = Path("/dev/shm")
-    with ExitStack() as stack:
-        stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)))
-        place = str(memory) if os.access(memory, os.W_OK) else None
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="oarpy-virtual-", dir=place)))
-        folder.chmod(0o711)
-        stack.callback(embedded_server.remove, folder / "postgresql")
-        yield embedded_server.start(folder / "postgresql", settings=SERVER_SETTINGS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.campaigns.deterministic import own_server
 from tests.harness import bare_environment, virtual_time
+from tests.harness.throwaway_server import own_server
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = 60
