@@ -583,7 +583,8 @@ def _walltime_request(row: walltime_changes.PendingChange) -> WalltimeRequest:
 
 def _power(row: power.PowerRow) -> Power:
     if row.asked == "sleep":
-        return "asleep" if row.sent else "falling"
+        # one whose command failed may be needed before that succeeds
+        return "asleep" if row.sent or row.tries else "falling"
     return "waking"
 
 

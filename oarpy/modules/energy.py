@@ -17,6 +17,7 @@ from oarpy.modules.loop.module import Outcome
 from oarpy.store import notifications
 from oarpy.store.database import Connection
 from oarpy.store.platform import power
+from oarpy.store.platform.power import PowerRow
 
 _LONGEST_MESSAGE = 300
 """Characters of a failed command's output that are kept in its event."""
@@ -36,7 +37,7 @@ class CommandOutcome:
 class EnergySaving:
     """Carries out the orders of the meta-scheduler.
 
-    A command is noted only after it was run: after a crash in between it is run again.
+    A command is noted only after it was run: after a crash in between it is run again. So is one that failed.
     """
 
     name = "energy"
@@ -57,20 +58,37 @@ class EnergySaving:
         with connection.transaction():
             back, late = power.settle(connection, settings.wakeup_timeout)
         rows = power.asked(connection)
-        pending = [row for row in rows if not row.sent]
+        due = [row for row in rows if row.due]
         word = f"awake {len(back)}, not awake in time {len(late)}" if back or late else "nothing"
-        if pending:
-            order = pending[0].asked
-            names = [row.node for row in pending if row.asked == order][: settings.nodes_per_command]
+        if due:
+            order, names = due[0].asked, _together(due, settings.nodes_per_command)
             command = settings.wake_command if order == "wake" else settings.sleep_command
             outcome = run_for(command, names, settings.command_timeout)
             with connection.transaction():
-                power.record_sent(connection, names, order, outcome.failure)
+                if outcome.failure:
+                    power.record_failure(connection, names, order, outcome.failure)
+                else:
+                    power.record_sent(connection, names, order)
                 power.record_addresses(connection, names, addresses(outcome.output) if order == "wake" else {})
                 notifications.tell(connection, "metascheduler")
             word = f"{order} {len(names)} nodes{': ' + outcome.failure if outcome.failure else ''}"
-        waking = any(row.asked == "wake" for row in rows)
-        return Outcome(word, again=len(pending) > 0, wake_at=now.timestamp() + 1 if waking else None)
+        return Outcome(word, again=len(due) > 0, wake_at=_next_look(rows, now))
+
+
+def _together(due: Sequence[PowerRow], most: int) -> list[str]:
+    """Return the nodes of the next command. One whose command failed is tried alone: others may be well."""
+    first = due[0]
+    if first.tries:
+        return [first.node]
+    return [row.node for row in due if row.asked == first.asked and not row.tries][:most]
+
+
+def _next_look(rows: Sequence[PowerRow], now: datetime) -> float | None:
+    """Return when to look again, in epoch seconds: at nodes that are waking, and at commands to try again."""
+    soon = now.timestamp() + 1
+    if any(row.asked == "wake" for row in rows):
+        return soon
+    return min((max(row.retry_at.timestamp(), soon) for row in rows if row.retry_at), default=None)
 
 
 def run_for(command: str, nodes: Sequence[str], timeout: float) -> CommandOutcome:

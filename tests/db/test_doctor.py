@@ -18,6 +18,7 @@ from oarpy.client.health import node_health, server_health
 from oarpy.modules.registry import MODULES
 from oarpy.store import notifications
 from oarpy.store.database import connect
+from oarpy.store.platform import power
 from oarpy.store.platform.health import NodeGpus, gpus
 from oarpy.transport.probing import ProbedGpu, ProbeReport, StateDisk
 from tests.harness.hand_written import rewrite
@@ -105,6 +106,17 @@ def test_weights_of_what_nobody_can_use(patient: Patient, connection: Connection
     patient.configure("[accounting]\nweights = {core = 1, gpu = 20, memory = 0.1, memmory = 1}\n")
     assert patient.shell("oaradmin", "consumables", "add", "memory", "--unit", "bytes").status == 0
     assert patient.findings()["accounting"] == ["accounting.weights weights 'memmory', and no consumable has this name"]
+
+
+def test_commands_of_energy_that_failed(patient: Patient, connection: Connection) -> None:
+    local(connection, "n1", "n2")
+    connection.execute("INSERT INTO node_power (network_address, asked) VALUES ('n1', 'sleep'), ('n2', 'sleep')")
+    power.record_failure(connection, ["n1", "n2"], "sleep", "'off' ended with 1: quota\nexceeded")
+    power.record_failure(connection, ["n1"], "sleep", "'off' ended with 1: quota\nexceeded")
+    expected = "energy.sleep_command failed for 2 nodes (n1, n2), 2 times: 'off' ended with 1: quota exceeded"
+    assert patient.findings() == {"energy": [expected]}
+    power.record_sent(connection, ["n1", "n2"], "sleep")
+    assert patient.findings() == {}
 
 
 def test_a_database_that_is_away(patient: Patient) -> None:

@@ -19,7 +19,11 @@ ABSENT, ALIVE, DEAD = ("Absent", False), ("Alive", False), ("Dead", False)
 
 
 def settings(spool: Path, most: int, **elastic: Any) -> Configuration:
-    commands = {"wake_command": f"tee -a {spool} | sed 's/$/ there 22/'", "sleep_command": f"sed 's/^/-/' >> {spool}"}
+    broken = f"{{ [ ! -e {spool.with_name('broken')} ] || {{ cat {spool.with_name('broken')} >&2; exit 7; }}; }}"
+    commands = {
+        "wake_command": f"{broken}; tee -a {spool} | sed 's/$/ there 22/'",
+        "sleep_command": f"{broken}; sed 's/^/-/' >> {spool}",
+    }
     return with_settings(
         energy={"enabled": True, "idle_time": 0.0, "sleep_time": 60.0, **commands},
         elastic={"most": most, "name": "c", "resources": "/core={2}", **elastic},
@@ -59,6 +63,19 @@ class Cloud:
         self.cluster.settle()
         self.energy()
         self.cluster.settle()
+
+    def breaks(self, words: str) -> None:
+        """Have all commands fail with ``words`` from now on; none: they succeed again."""
+        broken = self.spool.with_name("broken")
+        broken.write_text(words) if words else broken.unlink()
+
+    def due(self) -> None:
+        """Let the time come at which commands are tried again."""
+        self.cluster.sql("UPDATE node_power SET retry_at = now() WHERE retry_at IS NOT NULL")
+
+    def tries(self) -> list[tuple[str, str, int, bool]]:
+        query = "SELECT network_address, asked, tries, sent_at IS NOT NULL FROM node_power ORDER BY 1"
+        return self.cluster.sql(query)
 
 
 @pytest.fixture
@@ -156,3 +173,88 @@ def test_a_name_that_is_taken_is_no_elastic_node(connection: Connection, tmp_pat
 def test_lines_that_tell_no_address_say_nothing() -> None:
     output = "c1 10.0.0.1 2222\nc2 ec2-1.example\ncreating c3\nc4 a b c\nc5 host 70000\nc6 $(reboot)\nc7 h 22x\n"
     assert addresses(output) == {"c1": ("10.0.0.1", 2222), "c2": ("ec2-1.example", None), "creating": ("c3", None)}
+
+
+def test_a_node_that_could_not_be_deleted_keeps_its_row_until_it_is(cloud: Cloud) -> None:
+    job = cloud.cluster.submit("/nodes=2")
+    cloud.create()
+    cloud.breaks("the bill goes on\n")
+    cloud.cluster.end(job)
+    cloud.most(0)
+    cloud.cluster.settle()
+    cloud.rest()
+    cloud.most(0)
+    asleep = ("Absent", True)
+    assert cloud.states() == {"c1": asleep, "c2": asleep}, "both may stand"
+    assert cloud.tries() == [("c1", "sleep", 1, False), ("c2", "sleep", 1, False)]
+    cloud.due()
+    cloud.energy()
+    cloud.energy()
+    assert cloud.tries() == [("c1", "sleep", 2, False), ("c2", "sleep", 2, False)]
+    query = "SELECT hosts, description FROM event_logs WHERE type = 'ENERGY_COMMAND_FAILED' ORDER BY event_id"
+    told = [(hosts, text.partition(":")[0], text.rpartition(":")[2]) for hosts, text in cloud.cluster.sql(query)]
+    assert told == [
+        (["c1", "c2"], "try 1, the next after 5 s", " the bill goes on"),
+        (["c1"], "try 2, the next after 10 s", " the bill goes on"),
+        (["c2"], "try 2, the next after 10 s", " the bill goes on"),
+    ]
+    cloud.breaks("")
+    cloud.due()
+    cloud.energy()
+    cloud.most(0)
+    assert cloud.states() == {"c1": ("Dead", True), "c2": ("Dead", True)}
+    assert cloud.spool.read_text().split()[-2:] == ["-c1", "-c2"]
+    assert cloud.tries() == []
+
+
+def test_a_node_that_could_not_be_created_is_tried_again(cloud: Cloud) -> None:
+    cloud.breaks("no room")
+    job = cloud.cluster.submit("/nodes=1")
+    cloud.create()
+    assert cloud.tries()[0] == ("c1", "wake", 1, False)
+    assert cloud.cluster.sql("SELECT DISTINCT channel FROM nodes") == [("unknown",)], "nobody logs in where nothing is"
+    cloud.breaks("")
+    cloud.due()
+    cloud.create()
+    assert cloud.cluster.state(job) == "Running"
+    assert cloud.spool.read_text() == "c1\n"
+
+
+def test_a_node_that_cannot_be_created_in_time_is_suspected(cloud: Cloud) -> None:
+    cloud.breaks("no room")
+    cloud.cluster.submit("/nodes=1")
+    cloud.create()
+    cloud.cluster.sql("UPDATE node_power SET asked_at = asked_at - interval '1 hour' WHERE asked = 'wake'")
+    cloud.energy()
+    assert cloud.states()["c1"] == ("Suspected", False)
+
+
+def test_a_node_that_could_not_be_deleted_serves_a_job_that_needs_it(cloud: Cloud) -> None:
+    job = cloud.cluster.submit("/nodes=2")
+    cloud.create()
+    cloud.breaks("later")
+    cloud.cluster.end(job)
+    cloud.cluster.settle()
+    cloud.rest()
+    assert [row[2] for row in cloud.tries()] == [1, 1]
+    cloud.breaks("")
+    again = cloud.cluster.submit("/nodes=2")
+    cloud.create()
+    assert cloud.cluster.state(again) == "Running"
+    assert cloud.tries() == []
+
+
+def test_other_nodes_are_not_kept_from_their_turn_by_one_that_fails(cloud: Cloud) -> None:
+    """One command for all fails for the sake of one; then each is tried alone."""
+    alone = f"read node; [ $node != c1 ] || exit 1; echo $node | tee -a {cloud.spool} | sed 's/$/ there 22/'"
+    cloud.cluster.settings = with_settings(
+        energy={"enabled": True, "wake_command": alone, "sleep_command": "cat", "idle_time": 0.0, "sleep_time": 60.0},
+        elastic={"most": 2, "name": "c", "resources": "/core={2}"},
+    )
+    cloud.cluster.submit("/nodes=2")
+    cloud.cluster.settle()
+    cloud.energy()
+    assert cloud.tries() == [("c1", "wake", 1, False), ("c2", "wake", 1, False)]
+    cloud.due()
+    cloud.energy()
+    assert cloud.tries() == [("c1", "wake", 2, False), ("c2", "wake", 0, True)]

@@ -207,3 +207,24 @@ def test_nothing_is_lost_when_the_server_is_killed_while_a_node_is_created(cloud
     assert (cloud.sandbox.directory / "work" / "ran").read_text() == f"{job}\n"
     cloud.gone()
     assert cloud.most_at_once() == 1
+
+
+def test_a_deletion_that_fails_is_not_forgotten_when_the_server_is_killed(cloud: Cloud) -> None:
+    (cloud.provider / "stuck").write_text("cloud1")
+    ended(cloud, [cloud.submit("-l", "/nodes=1,walltime=0:5:0", "true")])
+    until(lambda: cloud.events("ENERGY_COMMAND_FAILED"), "the command fails")
+    cloud.sandbox.stop_server(signal.SIGKILL)
+    assert cloud.sql(
+        "SELECT tries > 0, sent_at, failure LIKE '%%cloud1 cannot be deleted' FROM node_power"
+        " WHERE network_address = %s",
+        "cloud1",
+    ) == [(True, None, True)]
+    assert cloud.standing() == ["cloud1"]
+    ((before,),) = cloud.sql("UPDATE node_power SET retry_at = now() WHERE tries > 0 RETURNING tries")
+    cloud.sandbox.start()
+    tries = "SELECT tries FROM node_power WHERE network_address = 'cloud1'"
+    until(lambda: cloud.sql(tries) > [(before,)], "it is tried again")
+    (cloud.provider / "stuck").unlink()
+    cloud.sql("UPDATE node_power SET retry_at = now() WHERE tries > 0")
+    cloud.gone()
+    assert cloud.log() == ["created cloud1", "deleted cloud1"]

@@ -1,8 +1,8 @@
 """Machines for tests: ``create DIR`` starts a real sshd for each name that it reads, ``delete DIR`` ends it.
 
 Each machine has its own loopback address, port and host key, below ``DIR/machines``. ``DIR/log`` has a line for each
-that was started or ended. A name in ``DIR/broken`` gets no machine. Creation waits while ``DIR/hold`` exists. Both may
-be run twice for a machine.
+that was started or ended. A name in ``DIR/broken`` gets no machine. Creation waits while ``DIR/hold`` exists. A name in
+``DIR/stuck`` cannot be deleted: the command fails. Both may be run twice for a machine.
 """
 
 from __future__ import annotations
@@ -109,6 +109,8 @@ def main(action: str, root: Path) -> None:
     """Do what ``action`` says for each name on the input, and print where created machines are."""
     for name in sys.stdin.read().split():
         if action == "delete":
+            if name in _words(root / "stuck"):
+                sys.exit(f"{name} cannot be deleted")
             delete(root, name)
         elif where := create(root, name):
             print(name, where, flush=True)

@@ -14,7 +14,7 @@ from oarpy.modules.registry import enabled_modules
 from oarpy.store.analytics import roles
 from oarpy.store.database import Connection, database_dsn
 from oarpy.store.notifications import strangers
-from oarpy.store.platform import consumables, health
+from oarpy.store.platform import consumables, health, power
 
 CLOCK_SECONDS = 1.0
 """The largest difference between two clocks that is no fault."""
@@ -115,3 +115,11 @@ def jobs(connection: Connection, configuration: Configuration) -> Iterator[Findi
     if configuration.mail.server and (waiting := health.late_notices(connection, _PATIENCE)):
         what = f"{waiting} mails and commands of --notify wait to be sent"
         yield Finding("jobs", what, f"does '{configuration.mail.server}' take mails? the log of the notifier says")
+
+
+def energy(connection: Connection, configuration: Configuration) -> Iterator[Finding]:
+    """Yield commands of ``[energy]`` that failed: nodes that they should put to sleep, or delete, go on to cost."""
+    for order in power.failed_orders(connection):
+        whom = f"{len(order.nodes)} nodes ({', '.join(order.nodes[:3])})"
+        what = f"energy.{order.asked}_command failed for {whom}, {order.tries} times: {' '.join(order.failure.split())}"
+        yield Finding("energy", what, "make it succeed: it is tried again, within an hour")

@@ -24,6 +24,7 @@ _DATABASE_CHECKS: dict[str, Callable[[Connection, Configuration], Iterator[Findi
     "modules": database_health.modules,
     "accounting": database_health.weights,
     "jobs": database_health.jobs,
+    "energy": database_health.energy,
     "nodes": node_health.nodes,
 }
 CHECKS = (*_SERVER_CHECKS, *_DATABASE_CHECKS)

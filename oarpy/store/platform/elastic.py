@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from oarpy.store.database import Connection
 from oarpy.store.platform.nodes import explain_absence
+from oarpy.store.platform.power import NEW_ORDER
 
 _NAMES = "SELECT network_address FROM nodes WHERE elastic"
 
@@ -39,7 +40,7 @@ _UNDRAIN = """
     WHERE n.network_address = r.network_address AND n.elastic AND r.drain AND n.away_by = %s
       AND n.network_address = ANY(%s)
 """
-# Its order is carried out first.
+# Its order is carried out first: as long as the command fails, the node stands.
 _REMOVE = """
     WITH gone AS (
         UPDATE resources r SET state = 'Dead', state_by = 'monitor' FROM nodes n, node_power p
@@ -50,7 +51,7 @@ _REMOVE = """
     )
     DELETE FROM node_power WHERE network_address IN (SELECT network_address FROM gone)
 """
-_GIVE_UP = """
+_GIVE_UP = f"""
     WITH lost AS (
         SELECT r.network_address FROM resources r JOIN nodes n USING (network_address)
         WHERE n.elastic AND r.state <> 'Dead'
@@ -64,14 +65,14 @@ _GIVE_UP = """
         WHERE state <> 'Dead' AND network_address IN (SELECT network_address FROM lost)
     ), asked AS (
         INSERT INTO node_power (network_address, asked) SELECT network_address, 'sleep' FROM lost
-        ON CONFLICT (network_address) DO UPDATE SET asked = 'sleep', asked_at = now(), sent_at = NULL
+        ON CONFLICT (network_address) DO UPDATE SET asked = 'sleep', {NEW_ORDER}
     ), logged AS (
         INSERT INTO event_logs (type, hosts, description)
         SELECT 'HALT_NODE', ARRAY[network_address], 'the node is lost: it is deleted, and may be created again'
         FROM lost
     )
     SELECT network_address FROM lost
-"""
+"""  # noqa: S608 - what a new order does
 
 
 def names(connection: Connection) -> set[str]:

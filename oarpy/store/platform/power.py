@@ -4,20 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
 
 from oarpy.store.database import Connection
 
 
 @dataclass(frozen=True, slots=True)
 class PowerRow:
-    """The last order to a node, ``wake`` or ``sleep``, and whether the command was run since."""
+    """The last order to a node, ``wake`` or ``sleep``, and whether the command was run since.
+
+    A command that failed ``tries`` times is tried again from ``retry_at`` on. ``due``: it is to be run now.
+    """
 
     node: str
     asked: str
     sent: bool
+    due: bool
+    tries: int
+    retry_at: datetime | None
 
 
-_ASKED = "SELECT network_address, asked, sent_at IS NOT NULL FROM node_power ORDER BY asked_at, network_address"
+class FailedOrder(NamedTuple):
+    """Nodes for which the command of an order, ``wake`` or ``sleep``, failed up to ``tries`` times in a row."""
+
+    asked: str
+    nodes: list[str]
+    tries: int
+    failure: str
+
+
+_FIRST_PAUSE = 5.0
+_LONGEST_PAUSE = 3600.0
+"""Seconds from one failure to the next try: the pause doubles with each."""
+
+NEW_ORDER = "asked_at = now(), sent_at = NULL, tries = 0, retry_at = NULL, failure = ''"
+"""What a new order does to the row of a former one."""
+
+# What waits for longest is first: no node that fails again and again keeps others from their turn.
+_ASKED = """
+    SELECT network_address, asked, sent_at IS NOT NULL, sent_at IS NULL AND coalesce(retry_at <= now(), true),
+           tries, retry_at
+    FROM node_power ORDER BY coalesce(retry_at, asked_at), network_address
+"""
+_FAILED_ORDERS = """
+    SELECT asked, array_agg(network_address ORDER BY network_address), max(tries), failure
+    FROM node_power WHERE tries > 0 GROUP BY asked, failure ORDER BY min(asked_at), failure
+"""
 
 # By the index of each resource's holders, as nodes.left_behind does.
 _RESTED = """
@@ -32,27 +65,27 @@ _RESTED = """
                             AND a.during && tstzrange(now() - %(idle)s * interval '1 second', NULL)), false))
 """
 
-_ASK_SLEEP = """
+_ASK_SLEEP = f"""
     WITH down AS (
         UPDATE resources SET state = 'Absent', state_by = 'monitor'
         WHERE network_address = ANY(%s) AND state = 'Alive' RETURNING network_address
     ), asked AS (
         INSERT INTO node_power (network_address, asked) SELECT DISTINCT network_address, 'sleep' FROM down
-        ON CONFLICT (network_address) DO UPDATE SET asked = 'sleep', asked_at = now(), sent_at = NULL
+        ON CONFLICT (network_address) DO UPDATE SET asked = 'sleep', {NEW_ORDER}
     )
     INSERT INTO event_logs (type, hosts, description)
     SELECT DISTINCT 'HALT_NODE', ARRAY[network_address], 'the node is idle: it is sent to sleep' FROM down
-"""
-_ASK_WAKE = """
+"""  # noqa: S608 - what a new order does
+_ASK_WAKE = f"""
     WITH asked AS (
         INSERT INTO node_power AS p (network_address, asked) SELECT name, 'wake' FROM unnest(%s::text[]) AS name
-        ON CONFLICT (network_address) DO UPDATE SET asked = 'wake', asked_at = now(), sent_at = NULL
+        ON CONFLICT (network_address) DO UPDATE SET asked = 'wake', {NEW_ORDER}
             WHERE p.asked <> 'wake'
         RETURNING network_address
     )
     INSERT INTO event_logs (type, hosts, description)
     SELECT 'WAKEUP_NODE', ARRAY[network_address], 'the node is needed: it is woken' FROM asked
-"""
+"""  # noqa: S608 - what a new order does
 
 # An admin took the node into service, or out of it, meanwhile.
 _FORGET = """
@@ -76,11 +109,13 @@ _BACK = """
     )
     SELECT DISTINCT network_address FROM back
 """
+# A node that cannot be created is late, too. One whose turn has not come is not.
 _LATE = """
     WITH late AS (
         UPDATE resources r SET state = 'Suspected', state_by = 'monitor' FROM node_power p
         WHERE r.network_address = p.network_address AND r.state = 'Absent' AND r.available_upto IS NOT NULL
-          AND p.asked = 'wake' AND p.sent_at < now() - %(timeout)s * interval '1 second'
+          AND p.asked = 'wake'
+          AND coalesce(p.sent_at, CASE WHEN p.tries > 0 THEN p.asked_at END) < now() - %(timeout)s * interval '1 second'
         RETURNING r.network_address
     ), done AS (
         DELETE FROM node_power WHERE network_address IN (SELECT network_address FROM late)
@@ -91,16 +126,24 @@ _LATE = """
     )
     SELECT DISTINCT network_address FROM late
 """
-# Only if the node got no other order meanwhile.
+# Both: only if the node got no other order meanwhile.
 _SENT = """
-    WITH sent AS (
-        UPDATE node_power SET sent_at = now()
-        WHERE network_address = ANY(%(nodes)s) AND asked = %(asked)s AND sent_at IS NULL
-        RETURNING network_address
+    UPDATE node_power SET sent_at = now(), tries = 0, retry_at = NULL, failure = ''
+    WHERE network_address = ANY(%(nodes)s) AND asked = %(asked)s AND sent_at IS NULL
+"""
+_FAILED = """
+    WITH again AS (
+        SELECT network_address, tries + 1 AS try, least(%(longest)s, %(first)s * 2 ^ least(tries, 30)) AS pause
+        FROM node_power WHERE network_address = ANY(%(nodes)s) AND asked = %(asked)s AND sent_at IS NULL FOR UPDATE
+    ), failed AS (
+        UPDATE node_power p SET tries = least(try, 1000000), retry_at = now() + pause * interval '1 second',
+            failure = %(failure)s
+        FROM again WHERE p.network_address = again.network_address
     )
     INSERT INTO event_logs (type, hosts, description)
-    SELECT 'ENERGY_COMMAND_FAILED', array_agg(network_address), %(failure)s FROM sent
-    WHERE %(failure)s <> '' HAVING count(*) > 0
+    SELECT 'ENERGY_COMMAND_FAILED', array_agg(network_address ORDER BY network_address),
+           'try ' || try || ', the next after ' || pause || ' s: ' || %(failure)s
+    FROM again GROUP BY try, pause
 """
 # Only the command knows where an elastic node is; one that was deleted has no address.
 _ADDRESSES = """
@@ -111,7 +154,7 @@ _ADDRESSES = """
 
 
 def asked(connection: Connection) -> list[PowerRow]:
-    """Return the nodes with an order, the oldest order first."""
+    """Return the nodes with an order, the one that waits for longest first."""
     return [PowerRow(*row) for row in connection.execute(_ASKED)]
 
 
@@ -139,9 +182,20 @@ def settle(connection: Connection, wakeup_timeout: float) -> tuple[list[str], li
     return back, [row[0] for row in connection.execute(_LATE, {"timeout": wakeup_timeout})]
 
 
-def record_sent(connection: Connection, nodes: Sequence[str], order: str, failure: str) -> None:
-    """Note that the command for ``order`` was run for ``nodes``; ``failure`` is logged unless empty."""
-    connection.execute(_SENT, {"nodes": list(nodes), "asked": order, "failure": failure})
+def record_sent(connection: Connection, nodes: Sequence[str], order: str) -> None:
+    """Note that the command for ``order`` was run for ``nodes``."""
+    connection.execute(_SENT, {"nodes": list(nodes), "asked": order})
+
+
+def record_failure(connection: Connection, nodes: Sequence[str], order: str, failure: str) -> None:
+    """Note and log why the command for ``order`` failed for ``nodes``: it is tried again, after longer each time."""
+    pauses = {"first": _FIRST_PAUSE, "longest": _LONGEST_PAUSE}
+    connection.execute(_FAILED, {"nodes": list(nodes), "asked": order, "failure": failure, **pauses})
+
+
+def failed_orders(connection: Connection) -> list[FailedOrder]:
+    """Return the orders whose command failed when it was last run, the oldest first."""
+    return [FailedOrder(*row) for row in connection.execute(_FAILED_ORDERS)]
 
 
 def record_addresses(connection: Connection, nodes: Sequence[str], told: Mapping[str, tuple[str, int | None]]) -> None:

@@ -166,7 +166,10 @@ node_power = table(
     column("network_address", Text, "the node", ForeignKey(nodes.c.network_address, ondelete="CASCADE"), key=True),
     column("asked", Text, "what it is to do: sleep or wake", check="asked IN ('sleep', 'wake')"),
     column("asked_at", INSTANT, "when that was decided", default=NOW),
-    column("sent_at", INSTANT, "when the command for it was run; NULL: not yet", optional=True),
+    column("sent_at", INSTANT, "when the command for it was run and did not fail; NULL: not yet", optional=True),
+    column("tries", Integer, "how often that command has failed since", default=0, check="tries BETWEEN 0 AND 1000000"),
+    column("retry_at", INSTANT, "when it is tried again; NULL: it has not failed", optional=True),
+    column("failure", Text, "why it failed last", default=""),
 )
 
 resource_states = table(
