@@ -38,8 +38,12 @@ BARE = "unset OARPY_CONFIG PYTHONPATH; export OARPY_GATEWAY_SOCKET=; PATH=${PATH
 
 @pytest.fixture(scope="module")
 def cluster(cluster_database: dict[str, str]) -> Iterator[SshCluster]:
-    with run_cluster(cluster_database, negotiation={"launcher_host": "node1", "fair_start": 1.0, "timer": 0.2}) as made:
-        yield made
+    with run_cluster(
+        cluster_database,
+        negotiation={"launcher_host": "node1", "fair_start": 1.0, "timer": 0.2},
+        nodes={"lost_timeout": DEADLINE},
+    ) as made:
+        yield made  # a node that is slow to answer again loses no job
 
 
 @pytest.fixture(autouse=True)
@@ -102,6 +106,12 @@ def state(cluster: SshCluster, job: int) -> tuple[Any, ...]:
     return cluster.sql("SELECT state, ended FROM applications WHERE job_id = %s", job)[0]
 
 
+def story(cluster: SshCluster, job: int) -> str:
+    """Return the state of an application and the events of its job."""
+    events = "SELECT type, description FROM event_logs WHERE job_id = %s ORDER BY 1"
+    return "\n".join(map(str, [state(cluster, job), *cluster.sql(events, job)]))
+
+
 def runs(home: Path, job: int) -> list[int]:
     """Return the process ids of a launcher, as far as it was run."""
     path = home / f"runs-{job}"
@@ -135,7 +145,7 @@ def test_a_launcher_is_run_and_again_whatever_is_killed(
     until(lambda: cluster.sql(attached, job) == [(True,)], "it speaks to the other server")
     before_the_end = len(runs(home, job))
     (home / f"go-{job}").touch()
-    until(lambda: state(cluster, job)[1] == "done", lambda: f"it ends: {state(cluster, job)}")
+    until(lambda: state(cluster, job)[1] == "done", lambda: f"it ends: {story(cluster, job)}")
     hosts = (home / f"hosts-{job}").read_text().split()
     assert len(set(hosts)) == 2
     until(lambda: not marked(f"{cluster.instance}/{job}/"), "nothing of it is left")

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -114,7 +114,8 @@ class SshCluster:
         connections = [pid for pid in below if name_of(pid).startswith("sshd")]
         agents = [pid for pid in below if _is_agent(pid) and not _is_agent(parent_of(pid))]
         for pid in (daemon, *connections, *agents):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # its connection may have just ended, as after the server was killed
+                os.kill(pid, signal.SIGKILL)
         until(lambda: not any(map(is_running, (daemon, *connections, *agents))), f"node {name} is dead")
 
     def revive_node(self, name: str) -> None:
