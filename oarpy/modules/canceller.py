@@ -1,7 +1,8 @@
 """The canceller: turns kill requests into ends. Waiting jobs end here; for running jobs it decides for the launcher.
 
 A best-effort job that has a checkpoint is asked to write it, and decided upon when its time for that is over. Parts of
-brokers that were not committed in time are undone here; parts that were not let begin in time end.
+brokers that were not committed in time are undone here; parts that were not let begin in time end. Jobs that measure
+rates end with the last waiting job that needs these.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
 from oarpy.store.grid import door_parts, launch_gates
-from oarpy.store.jobs import execution, kill_requests
+from oarpy.store.jobs import execution, kill_requests, rates
 
 
 class Canceller:
@@ -38,6 +39,7 @@ class Canceller:
             if self._inner_too:
                 kill_requests.ask_inside(connection)
             moved = execution.cancel(connection, now)
+            rates.end_needless(connection, rates.measured_for(connection, moved), self.name)
             lapse = door_parts.next_lapse(connection)
             lapse_at = None if lapse is None else time.time() + max(lapse, 0.0)
             dates = [execution.next_kill(connection), lapse_at, launch_gates.next_lapse(connection)]

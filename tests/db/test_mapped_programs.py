@@ -10,10 +10,10 @@ import pytest
 
 from oarpy.grid.broker.replay import differing
 from oarpy.grid.calls.parts import ClusterAbilities, RatedType
-from oarpy.grid.calls.table import Amend, Begin, Call, Measure, Prepare
+from oarpy.grid.calls.table import Amend, Begin, Call, Measure, Prepare, StopMeasuring
 from oarpy.grid.clusters.virtual.cluster import OrderedFault, SimulatedCluster
 from oarpy.model.states import GridJobState
-from oarpy.store.grid import decisions, metajobs, programs
+from oarpy.store.grid import broker_jobs, decisions, metajobs, programs
 from tests.harness.claim_rounds import BrokerKilled, ClaimRounds
 
 pytestmark = [pytest.mark.db, pytest.mark.kept]
@@ -232,3 +232,63 @@ def test_who_does_not_answer_is_left_out(rounds: ClaimRounds, call: str) -> None
     rounds.until(1)
     assert rounds.job(job).state is GridJobState.MAPPED
     assert its_map(rounds, job)["cores"] == {"north": {"fast": 4}}
+
+
+def stopped(asked: list[tuple[str, Call[Any]]]) -> list[tuple[str, str]]:
+    """Return the clusters that were told that a job needs no rates, with the key by which they were to measure."""
+    return [(name, call.measure) for name, call in of_kind(asked, StopMeasuring)]
+
+
+def delete(rounds: ClaimRounds, job: int) -> None:
+    """Ask for the deletion of a job."""
+    broker_jobs.ask_deletion(rounds.connection, [job], "ann")
+
+
+def test_clusters_hear_once_that_rates_are_needed_no_more(
+    rounds: ClaimRounds, asked: list[tuple[str, Call[Any]]]
+) -> None:
+    rounds.clusters["north"].rated = (UNRATED,)
+    job = rounds.mapped(4)
+    rounds.until(1)
+    assert stopped(asked) == []
+    delete(rounds, job)
+    rounds.until(60)
+    assert rounds.job(job).state is GridJobState.ERROR
+    keys = {name: call.key for name, call in of_kind(asked, Measure)}
+    assert sorted(stopped(asked)) == sorted(keys.items())
+
+
+def test_clusters_that_were_asked_to_measure_nothing_hear_nothing(
+    rounds: ClaimRounds, asked: list[tuple[str, Call[Any]]]
+) -> None:
+    job = rounds.mapped(4, at_most={"south": 0})
+    rounds.until(LEAD + 2)
+    assert stopped(asked) == []
+    rounds.until(LEAD + 200)
+    assert rounds.job(job).state is GridJobState.TERMINATED
+    assert [name for name, _ in stopped(asked)] == ["north"]
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_a_broker_killed_while_it_tells_that_tells_it_again(
+    rounds: ClaimRounds, asked: list[tuple[str, Call[Any]]], done: bool
+) -> None:
+    rounds.clusters["north"].rated = (UNRATED,)
+    rounds.clusters["south"].faults.strike(OrderedFault("stop_measuring", BrokerKilled(), done))
+    job = rounds.mapped(4)
+    rounds.until(1)
+    delete(rounds, job)
+    rounds.until(60)
+    assert stopped(asked)[-1][0] == "south"
+    assert [name for name, _ in stopped(asked)].count("south") == 2
+
+
+def test_a_silent_cluster_hears_it_when_it_answers(rounds: ClaimRounds, asked: list[tuple[str, Call[Any]]]) -> None:
+    rounds.clusters["north"].rated = (UNRATED,)
+    job = rounds.mapped(4)
+    rounds.until(1)
+    rounds.clusters["south"].faults.silent("stop_measuring")
+    delete(rounds, job)
+    rounds.until(100)
+    assert [name for name, _ in stopped(asked)].count("south") == 2
+    assert [name for name, _ in stopped(asked)].count("north") == 1

@@ -173,3 +173,34 @@ def test_jobs_that_measure_keep_within_the_grant(door: BrokersDoor) -> None:
 def _asked(door: BrokersDoor, walltime: float) -> dict[str, Any]:
     request = door.request(walltime=walltime)
     return {"request": request, "program": PROGRAM, "sizes": ["a", "b"], "script": "/home/ann/rate.sh"}
+
+
+def killed(door: BrokersDoor) -> set[int]:
+    """Return the jobs whose end is asked for."""
+    return {job for (job,) in door.cluster.sql("SELECT job_id FROM kill_requests")}
+
+
+def stop(door: BrokersDoor, measure: str) -> Any:
+    """Return the answer to ``stop_measuring``."""
+    return door.ask("stop_measuring", measure=measure)
+
+
+def test_jobs_measure_as_long_as_somebody_waits_for_their_rates(door: BrokersDoor) -> None:
+    assert measure(door, "m1") is None
+    assert measure(door, "m2") is None
+    jobs = measurers(door)
+    assert len(jobs) == 2
+    assert stop(door, "unknown") is None
+    assert stop(door, "m1") is None
+    assert stop(door, "m1") is None
+    assert killed(door) == set()
+    own = door.cluster.submit("core=1")
+    door.cluster.sql("INSERT INTO job_dependencies (job_id, required_job_id) VALUES (%s, %s)", own, jobs["fast"])
+    assert stop(door, "m2") is None
+    assert killed(door) == {jobs["slow"]}
+    assert measure(door, "m3") is None
+    new = measurers(door)
+    assert new["slow"] > jobs["slow"]
+    door.cluster.sql("UPDATE rate_measurements SET awaited_by = '{other m3}'")
+    assert stop(door, "m3") is None
+    assert killed(door) == {jobs["slow"]}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from oarpy.configuration import load
+from oarpy.modules.canceller import Canceller
 from oarpy.store.passes import mapped_jobs
 from tests.harness.oarsub_cluster import Connection, Submitter, decide, let_run, run_pass
 from tests.harness.programs import Programs, make_programs
@@ -210,3 +213,26 @@ def test_passes_see_a_change_of_a_transaction_that_is_older_than_the_last(
         connection.execute(change, [second])
         before = mapped_jobs.version(connection)
     assert mapped_jobs.version(connection) != before
+
+
+def test_jobs_measure_until_the_last_job_that_waits_for_them_is_deleted(
+    connection: Connection, oarsub: Submitter, programs: Programs
+) -> None:
+    first, measuring = submitted(oarsub)
+    second, again = submitted(oarsub)
+    assert again == measuring
+    deleted(connection, oarsub, first)
+    assert not connection.execute("SELECT job_id FROM kill_requests WHERE job_id = ANY(%s)", [measuring]).fetchall()
+    run_pass(connection)
+    deleted(connection, oarsub, second)
+    asked = connection.execute(
+        "SELECT job_id, reason FROM kill_requests WHERE job_id = ANY(%s) ORDER BY 1", [measuring]
+    )
+    assert asked.fetchall() == [(job, "nobody waits for its rates") for job in measuring]
+    assert not set(submitted(oarsub)[1]) & set(measuring)
+
+
+def deleted(connection: Connection, oarsub: Submitter, job: int) -> None:
+    """Delete a job, and let the canceller see it."""
+    assert oarsub(str(job), command="oardel").status == 0
+    Canceller(load()).run_once(connection, datetime.now().astimezone())

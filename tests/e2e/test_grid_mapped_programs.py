@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from oarpy.grid.local.island_job import commands_of_nodes, let_users_run
@@ -92,6 +93,38 @@ def test_a_job_over_two_clusters_gets_the_map_of_both(grid: LocalGrid) -> None:
     assert "when it was placed, south : all: a 100, b 50 iterations a second" in why
     rates = grid.run("oarrates", on="south").stdout
     assert f"{grid.home}/program" in rates
+
+
+def test_the_deletion_ends_jobs_that_measure_unless_others_need_them(grid: LocalGrid) -> None:
+    program, endless = grid.home / "endless", grid.home / "endless.sh"
+    for path in (program, endless):
+        path.write_text("#!/bin/sh\nexec sleep 600\n")
+        path.chmod(0o755)
+    words = (*MAPPED[:-1], "./endless.sh", "--answer-timeout", "0", "-l", "core=6", "./endless")
+    for _ in range(2):
+        assert grid.run("oargridsub", "-d", str(grid.home), *words, check=False).returncode == 6
+    ((first,), (second,)) = grid.sql("SELECT id FROM grid_jobs ORDER BY id DESC LIMIT 2")
+
+    def measuring() -> dict[str, int]:
+        live = "SELECT count(*) FROM rate_measurements JOIN jobs USING (job_id) WHERE is_live(state)"
+        found = {}
+        for name, cluster in grid.clusters.items():
+            with psycopg.connect(cluster.dsn(), autocommit=True) as connection:
+                ((found[name],),) = connection.execute(live)
+        return found
+
+    def deleted(job: int) -> None:
+        grid.run("oargriddel", str(job))
+        told = "SELECT 1 FROM grid_programs WHERE job = %s AND measured_on = '{}'"
+        until(lambda: grid.sql(told, job), shown(grid))
+
+    asked = "SELECT 1 FROM grid_jobs WHERE id = ANY(%s) AND message LIKE 'its rates are measured first%%'"
+    until(lambda: len(grid.sql(asked, [first, second])) == 2, shown(grid))
+    assert measuring() == {"north": 1, "south": 1}
+    deleted(first)
+    assert measuring() == {"north": 1, "south": 1}
+    deleted(second)
+    until(lambda: measuring() == {"north": 0, "south": 0}, shown(grid))
 
 
 def test_wrong_options_change_nothing(grid: LocalGrid) -> None:

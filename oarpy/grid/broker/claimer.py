@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Sequence
 from math import inf
+from typing import TypeVar
 
 from oarpy.grid.broker.acts import Prepared
 from oarpy.grid.broker.broker_module import BrokerModule
@@ -31,6 +32,8 @@ from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
 from oarpy.store.grid import transactions
 from oarpy.store.grid.clusters import GridClusterRow
+
+Result = TypeVar("Result")
 
 
 class Claimer(BrokerModule):
@@ -84,7 +87,9 @@ class Claimer(BrokerModule):
             if file.job.id not in self._aside:
                 with self._one_job(connection, file.job.id):
                     wake_at = min(wake_at, self._kind(file).tend(connection, file, now))
-        self._looks.begin(usable(connection))
+        known = usable(connection)
+        self._looks.begin(known)
+        wake_at = min(wake_at, self._metajobs.stop_measuring(connection, known, now))
         if (moving := self._metajobs.next_to_move(connection)) and moving.job.id not in self._aside:
             with self._one_job(connection, moving.job.id):
                 self._metajobs.begin_move(connection, moving, now)
@@ -106,22 +111,19 @@ class Claimer(BrokerModule):
             case ("room", _), RoomsFound():
                 self._rooms_found(connection, result)
             case ("slots", int(job)), SlotsFound() | ProgramFound():
-                self._slots_found(connection, job, result)
+                self._take(connection, job, self._metajobs.slots_found, result)
             case ("offers", int(job)), OffersFound():
-                if file := live_file(connection, job):
-                    with self._one_job(connection, job):
-                        self._bags.offers_found(connection, file, result, self._clock())
+                self._take(connection, job, self._bags.offers_found, result)
             case ("profile", int(job)), ProfilesFound():
-                if file := live_file(connection, job):
-                    with self._one_job(connection, job):
-                        self._bags.profiles_found(connection, file, result, self._clock())
+                self._take(connection, job, self._bags.profiles_found, result)
             case ("tell", int(job), str(part)), int(version):
                 with self._one_job(connection, job):
                     self._bags.told(connection, job, part, version, self._clock())
+            case ("stop", int(job), str(cluster)), _:
+                with self._one_job(connection, job):
+                    self._metajobs.stopped(connection, job, cluster, result)
             case ("begin", int(job)), PartsReady():
-                if file := live_file(connection, job):
-                    with self._one_job(connection, job):
-                        self._metajobs.ready(connection, file, result, self._clock())
+                self._take(connection, job, self._metajobs.ready, result)
             case ("prepare", int(transaction)), Prepared():
                 self._held(connection, transaction, result)
             case ("outcome", int(transaction), *_), str():
@@ -132,14 +134,19 @@ class Claimer(BrokerModule):
         """Let the jobs of a look decide one after the other, by id."""
         self._looks.forget(*rooms.jobs)
         for job in sorted(rooms.jobs):
-            if file := live_file(connection, job):
-                with self._one_job(connection, job):
-                    self._coallocated.room_found(connection, file, rooms, self._clock())
+            self._take(connection, job, self._coallocated.room_found, rooms)
 
-    def _slots_found(self, connection: Connection, job: int, slots: SlotsFound | ProgramFound) -> None:
+    def _take(
+        self,
+        connection: Connection,
+        job: int,
+        step: Callable[[Connection, GridJobFile, Result, float], object],
+        result: Result,
+    ) -> None:
+        """Make the step of a job that follows from a result, unless the job is over."""
         if file := live_file(connection, job):
             with self._one_job(connection, job):
-                self._metajobs.slots_found(connection, file, slots, self._clock())
+                step(connection, file, result, self._clock())
 
     def _held(self, connection: Connection, transaction: int, result: Prepared) -> None:
         row = transactions.read(connection, transaction)

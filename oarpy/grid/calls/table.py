@@ -6,7 +6,7 @@ A call has fields, the type of its answer, the ability that a cluster needs for 
                                                     estimate_in_turn, evictable, profiled
                numbers events, else nothing         events
     change     done once for its key                prepare, prepare_all, amend, commit, abort, begin, cancel, evict,
-                                                    tell_completions, measure, take_profile
+                                                    tell_completions, measure, stop_measuring, take_profile
 
 A change on several clusters is two-phase: all prepare; the broker stores its decision; only then all commit. A new call
 is a class here, a place in :data:`AnyCall`, and a handler of each kind of cluster that can do it.
@@ -284,6 +284,16 @@ class Measure(Change[None], frozen=True, tag="measure"):
     directory: Folder | None = None
 
 
+class StopMeasuring(Change[None], frozen=True, tag="stop_measuring"):
+    """Tell that the rates which :class:`Measure` with the key ``measure`` was for are needed no more.
+
+    Jobs that measure them end, unless other jobs wait for them.
+    """
+
+    ability = "rate"
+    measure: Name
+
+
 class TakeProfile(Change[None], frozen=True, tag="take_profile"):
     """Measure how long a task with this ``request`` takes on each type of nodes, by jobs of the user in ``directory``.
 
@@ -351,6 +361,7 @@ AnyCall = (
     | Abort
     | Begin
     | Measure
+    | StopMeasuring
     | TakeProfile
     | Profiled
     | Cancel

@@ -8,6 +8,9 @@ from oarpy.client.caller import KeptReader
 from oarpy.configuration import Configuration
 from oarpy.store.database import Connection
 
+DOOR = "door"
+"""The author of requests to end jobs, on behalf of brokers."""
+
 
 @dataclass(frozen=True, slots=True)
 class CallContext:

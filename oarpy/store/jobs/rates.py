@@ -9,6 +9,8 @@ from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
 
 from oarpy.store.database import Connection
+from oarpy.store.jobs import kill_requests
+from oarpy.store.jobs.kill_requests import OPEN_REQUEST
 from oarpy.store.passes.snapshot_rows import matching
 from oarpy.store.rows import read
 
@@ -65,8 +67,10 @@ _KNOWN = f"""
     SELECT node_type, size_name, rate FROM application_rates
     WHERE {_OF_PROGRAM} AND measured_at >= now() - %(age)s * interval '1 second'
 """  # noqa: S608
+# A job that is being ended tells no rate: who needs it has it measured anew.
 _MEASURED = f"""
-    SELECT w.job_id AS job, w.node_type, w.sizes, is_live(j.state) AS live, w.failure, j.message
+    SELECT w.job_id AS job, w.node_type, w.sizes, is_live(j.state) AND NOT EXISTS {OPEN_REQUEST} AS live, w.failure,
+           j.message
     FROM rate_measurements w JOIN jobs j USING (job_id)
     WHERE {_OF_PROGRAM} ORDER BY w.job_id
 """  # noqa: S608
@@ -74,6 +78,22 @@ _MEASURE = """
     INSERT INTO rate_measurements (job_id, program, program_size, program_date, arguments, sizes, node_type)
     VALUES (%(job)s, %(program)s, %(size)s, %(date)s, %(arguments)s, %(sizes)s, %(node_type)s)
 """
+_AWAIT = """
+    UPDATE rate_measurements SET awaited_by = awaited_by || %(waiter)s
+    WHERE job_id = ANY(%(jobs)s) AND %(waiter)s <> ALL(awaited_by)
+"""
+_AWAIT_NO_MORE = """
+    UPDATE rate_measurements w SET awaited_by = array_remove(awaited_by, %(waiter)s) FROM jobs j
+    WHERE j.job_id = w.job_id AND is_live(j.state) AND %(waiter)s = ANY(awaited_by) RETURNING w.job_id
+"""
+_NEEDLESS = """
+    SELECT job_id FROM rate_measurements w JOIN jobs j USING (job_id)
+    WHERE job_id = ANY(%s) AND is_live(j.state) AND awaited_by = '{}' AND NOT EXISTS (
+        SELECT FROM job_dependencies d JOIN jobs waiting ON waiting.job_id = d.job_id
+        WHERE d.required_job_id = w.job_id AND is_live(waiting.state))
+    ORDER BY job_id
+"""
+_MEASURED_FOR = "SELECT DISTINCT required_job_id FROM job_dependencies WHERE job_id = ANY(%s)"
 _MAP = """
     INSERT INTO mapped_jobs (job_id, program, program_size, program_date, arguments, processes, iterations, sizes,
         model, cores, own_walltime)
@@ -201,6 +221,28 @@ def measurer(connection: Connection, job: int, user: str) -> Measurement | None:
 def measure(connection: Connection, job: int, key: ProgramKey, sizes: Sequence[str], node_type: str) -> None:
     """Note the program and the size that a job measures."""
     connection.execute(_MEASURE, {**_values(key), "job": job, "sizes": list(sizes), "node_type": node_type})
+
+
+def await_rates(connection: Connection, jobs: Sequence[int], waiter: str) -> None:
+    """Note that somebody who is no job here waits for the rates that jobs measure."""
+    connection.execute(_AWAIT, {"jobs": list(jobs), "waiter": waiter})
+
+
+def await_no_more(connection: Connection, waiter: str) -> list[int]:
+    """Note that ``waiter`` waits no more; return the live jobs that measure for it."""
+    return [job for (job,) in connection.execute(_AWAIT_NO_MORE, {"waiter": waiter})]
+
+
+def measured_for(connection: Connection, jobs: Sequence[int]) -> list[int]:
+    """Return the jobs on which some jobs depend: jobs that measure for them are among these."""
+    return [job for (job,) in connection.execute(_MEASURED_FOR, [list(jobs)])] if jobs else []
+
+
+def end_needless(connection: Connection, jobs: Sequence[int], by: str) -> None:
+    """Ask for the end of those of some jobs that measure rates for which nobody waits."""
+    if jobs:
+        needless = connection.execute(_NEEDLESS, [list(jobs)]).fetchall()
+        kill_requests.ask_once(connection, [(job, "nobody waits for its rates") for (job,) in needless], by)
 
 
 def map_job(

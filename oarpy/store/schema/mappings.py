@@ -47,6 +47,12 @@ rate_measurements = table(
     column("sizes", ARRAY(Text), "sizes of processes that it measures", check="sizes <> '{}'"),
     column("node_type", Text, "type of its node"),
     column("failure", Text, "why it has no rates, as far as it said so", default=""),
+    column(
+        "awaited_by",
+        ARRAY(Text),
+        "calls of brokers whose jobs wait for its rates: name of the broker, and key of the call",
+        default="{}",
+    ),
 )
 
 mapped_jobs = table(

@@ -41,6 +41,7 @@ from oarpy.grid.calls.table import (
     Profiled,
     Rates,
     Slots,
+    StopMeasuring,
     TakeProfile,
     TellCompletions,
     Waiting,
@@ -153,6 +154,7 @@ LINES: list[tuple[AnyCall, str]] = [
         TakeProfile("p", ASKED, "/r.sh", 60.0, "/home/ann", key="k"),
         f'"take_profile","profile":"p","request":{ASKED_LINE},"script":"/r.sh","limit":60.0,"directory":"/home/ann"',
     ),
+    (StopMeasuring("m", key="k"), '"stop_measuring","measure":"m"'),
     (Profiled("p", key="k"), '"profiled","profile":"p"'),
     (
         Offers(ASKED, 5, shares=(100,), profile={"1": 9.0}, key="k"),
@@ -193,7 +195,7 @@ def test_every_call_has_a_line_and_is_answered_at_the_door() -> None:
     table = set(get_args(AnyCall))
     assert {type(call) for call, _ in LINES} == table
     assert set(session._ANSWERS) == table
-    assert table - set(ANSWERS) == {Commit, Abort, Measure, TakeProfile, TellCompletions}
+    assert table - set(ANSWERS) == {Commit, Abort, Measure, StopMeasuring, TakeProfile, TellCompletions}
 
 
 def changed(way: str, value: Any) -> dict[str, Any]:

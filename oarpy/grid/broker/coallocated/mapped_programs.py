@@ -16,7 +16,7 @@ from msgspec import structs
 from oarpy.grid.broker.coallocated.free_slots import HORIZON, LEFT, PATIENCE, objection, part_request
 from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation
 from oarpy.grid.calls.parts import FreeSlot, PartRequest, ProcessesOfPart, ProgramFile, RatedType
-from oarpy.grid.calls.table import ClusterSilent, Measure, Rates, Slots
+from oarpy.grid.calls.table import ClusterSilent, Measure, Rates, Slots, StopMeasuring
 from oarpy.grid.core.coallocation.common_start import CommonPlace
 from oarpy.grid.core.mapped_programs import MappedPlace, MappedProgram, TypeTold
 from oarpy.processes.dealing import Share
@@ -78,7 +78,7 @@ class _Asking:
 
     def measure(self, name: str) -> ClusterCall:
         row, job = self.program, self.job
-        key = f"measure:{job.id}:{job.submitted:.3f}"
+        key = _measure_key(job.id, job.submitted)
         call = Measure(self.request, self.file, tuple(row.sizes), row.script, job.directory, key=key)
         return ClusterCall(name, call, 2 * PATIENCE)
 
@@ -89,6 +89,22 @@ class _Asking:
     def file(self) -> ProgramFile:
         row = self.program
         return ProgramFile(row.program, row.program_size, row.program_date, row.arguments)
+
+
+def measurers(rows: Sequence[GridClusterRow], user: str, metajob: MetajobRow, tolerance: float) -> list[str]:
+    """Return the clusters that :func:`look_for_program` has measure the program of a job without a place."""
+    return [row.name for row in rows if not _objection(row, user, metajob, tolerance)]
+
+
+def stop_measuring(cluster: str, job: int, submitted: float) -> Conversation[object]:
+    """Tell a cluster that a job is over, which was submitted then; return the answer."""
+    key = _measure_key(job, submitted)
+    (answer,) = yield CallBatch([ClusterCall(cluster, StopMeasuring(key, key=f"stop-{key}"))], PATIENCE)
+    return answer
+
+
+def _measure_key(job: int, submitted: float) -> str:
+    return f"measure:{job}:{submitted:.3f}"
 
 
 def look_for_program(

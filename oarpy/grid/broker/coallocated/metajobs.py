@@ -51,8 +51,10 @@ from oarpy.grid.broker.coallocated.mapped_programs import (
     ProgramFound,
     look_for_program,
     mapped_program,
+    measurers,
     noted_map,
     placed_parts,
+    stop_measuring,
     transfers,
 )
 from oarpy.grid.broker.coallocated.moved_parts import MovedParts, holds_only_hosts
@@ -60,7 +62,7 @@ from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation
 from oarpy.grid.broker.decisions import DrivenCore
 from oarpy.grid.broker.transactions import Transactions, note_prepared, part_name, part_origin
 from oarpy.grid.calls.parts import ClusterDescription, GridPart, PreparedPart
-from oarpy.grid.calls.table import Begin, Describe
+from oarpy.grid.calls.table import Begin, ClusterSilent, Describe
 from oarpy.grid.core.broker_state import BrokerState, GridCluster
 from oarpy.grid.core.coallocation.common_start import CommonPlace
 from oarpy.grid.core.exchanges import Action, Event
@@ -153,6 +155,8 @@ class Metajobs:
     _places: dict[int, PlacedParts] = field(default_factory=dict)
     """The planned places of transactions that are being prepared."""
     _next_look: dict[int, float] = field(default_factory=dict)
+    _next_stop: dict[tuple[str, int, str], float] = field(default_factory=dict)
+    """When clusters that did not answer are told again that a job is over."""
     _hinted: dict[int, GridJobFile] = field(default_factory=dict)
     """Jobs that may have an earlier place, of those that this round has handled so far."""
     _looked_at: tuple[int, str] = (0, "")
@@ -162,6 +166,7 @@ class Metajobs:
         """Begin again: :meth:`tend` gives up acts that were being prepared, and jobs that may move are looked at."""
         self._places.clear()
         self._next_look.clear()
+        self._next_stop.clear()
         self._hinted.clear()
         for row in usable(connection):
             metajobs.note_room(connection, row.name)
@@ -376,8 +381,32 @@ class Metajobs:
         """Ask these clusters, also for rates if the job's processes are mapped. Its ``own`` parts count as free."""
         job, component = file.job, file.components[0]
         if (program := programs.live_of_job(connection, job.id)) is not None:
+            if not own:
+                programs.note_measured(connection, job.id, measurers(rows, job.user, metajob, self.tolerance))
             return look_for_program(rows, job, component, metajob, program, own, self.tolerance, now)
         return look_for_slots(rows, job, component, metajob, own, self.tolerance, now)
+
+    def stop_measuring(self, connection: Connection, known: Sequence[GridClusterRow], now: float) -> float:
+        """Tell clusters of jobs that are over, whose rates they may measure; return when some are asked again."""
+        names, wake_at = {row.name for row in known}, inf
+        for program in programs.measured_in_vain(connection):
+            for cluster in program.clusters:
+                name = ("stop", program.job, cluster)
+                if cluster not in names or name in self.conversations:
+                    continue
+                due = self._next_stop.get(name, now)
+                if due <= now:
+                    self._next_stop[name] = now + _AGAIN
+                    self.conversations.begin(name, stop_measuring(cluster, program.job, program.submitted))
+                else:
+                    wake_at = min(wake_at, due)
+        return wake_at
+
+    def stopped(self, connection: Connection, job: int, cluster: str, answer: object) -> None:
+        """Note that a cluster knows that a job is over. A cluster that refuses has nothing that could be ended."""
+        if not isinstance(answer, ClusterSilent):
+            self._next_stop.pop(("stop", job, cluster), None)
+            programs.measured_no_more(connection, job, cluster)
 
     def slots_found(
         self, connection: Connection, file: GridJobFile, slots: SlotsFound | ProgramFound, now: float

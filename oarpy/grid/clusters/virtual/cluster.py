@@ -69,6 +69,7 @@ from oarpy.grid.calls.table import (
     Profiled,
     Rates,
     Slots,
+    StopMeasuring,
     TakeProfile,
     TellCompletions,
     Waiting,
@@ -281,6 +282,9 @@ class SimulatedCluster:
 
     def _measure(self, call: Measure) -> None:
         """Do nothing: rates are given."""
+
+    def _stop_measuring(self, call: StopMeasuring) -> None:
+        """Do nothing: no job measures."""
 
     def _profiled(self, call: Profiled) -> list[ProfiledType]:
         """Return the seconds of a task that were given."""
@@ -652,6 +656,7 @@ _HANDLERS: dict[type[Call[Any]], Callable[[SimulatedCluster, Any], Any]] = {
     Offers: SimulatedCluster._offers,
     Rates: SimulatedCluster._rates,
     Measure: SimulatedCluster._measure,
+    StopMeasuring: SimulatedCluster._stop_measuring,
     Profiled: SimulatedCluster._profiled,
     TakeProfile: SimulatedCluster._take_profile,
     Waiting: SimulatedCluster._waiting,

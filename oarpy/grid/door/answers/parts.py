@@ -10,7 +10,7 @@ from msgspec import UNSET
 from oarpy.grid.calls.parts import PreparedPart
 from oarpy.grid.calls.table import Abort, Amend, Begin, CallRefused, Cancel, Commit, PartsUndone, Prepare
 from oarpy.grid.door.answers import bag_parts, part_submission, program_rates
-from oarpy.grid.door.call_context import CallContext
+from oarpy.grid.door.call_context import DOOR, CallContext
 from oarpy.model.errors import Unreachable
 from oarpy.model.states import JobState
 from oarpy.store.grid import door_parts, launch_gates
@@ -20,9 +20,6 @@ from oarpy.store.jobs import kill_requests
 _NOT_HELD = (JobState.WAITING, JobState.HOLD)
 _TO_BEGIN = (JobState.TO_LAUNCH, JobState.LAUNCHING)
 _BEGUN = (JobState.RUNNING, JobState.SUSPENDED, JobState.RESUMING)
-DOOR = "door"
-"""The author of requests to end jobs, on behalf of brokers."""
-
 _ANSWER_TIME = 30.0
 """Seconds for the meta-scheduler to answer."""
 _HELD_TIME = 1.0

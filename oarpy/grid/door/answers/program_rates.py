@@ -12,10 +12,10 @@ from oarpy.client.submission.mapped import Mapped
 from oarpy.client.submission.measuring import node_types, of_type
 from oarpy.client.submission.submission import measured_first
 from oarpy.grid.calls.parts import ProcessesOfPart, ProgramFile, RatedType
-from oarpy.grid.calls.table import Measure, Rates
+from oarpy.grid.calls.table import Measure, Rates, StopMeasuring
 from oarpy.grid.door import grants
 from oarpy.grid.door.answers import part_submission
-from oarpy.grid.door.call_context import CallContext
+from oarpy.grid.door.call_context import DOOR, CallContext
 from oarpy.model.errors import UsageError
 from oarpy.model.states import JobState
 from oarpy.model.submission_checks import MOST_PROCESSES
@@ -33,7 +33,14 @@ def measure(context: CallContext, call: Measure) -> None:
         sizes = {"sizes": call.sizes, "rate": call.script}
         key = _key(session.user, call.program)
         mapping = Mapped(key, admitted.submission.changed(**sizes), admitted.requested.changed(**sizes))
-        measured_first(session, mapping, measured.check)
+        jobs = measured_first(session, mapping, measured.check)
+    stored_rates.await_rates(context.connection, jobs, _waiter(context, call.key))
+
+
+def stop_measuring(context: CallContext, call: StopMeasuring) -> None:
+    """Answer ``stop_measuring``: jobs that measure for nobody else end."""
+    jobs = stored_rates.await_no_more(context.connection, _waiter(context, call.measure))
+    stored_rates.end_needless(context.connection, jobs, DOOR)
 
 
 def rates(context: CallContext, call: Rates) -> list[RatedType]:
@@ -103,6 +110,11 @@ def map_of(connection: Connection, job: int) -> tuple[str, ...]:
     """Return lines ``host core size processes`` of a part that runs; none if its program is not mapped."""
     launches = execution.launches(connection, [job], JobState.RUNNING)
     return process_map(launches[0]) if launches else ()
+
+
+def _waiter(context: CallContext, key: str) -> str:
+    """Return the name under which a call of the broker waits for rates."""
+    return f"{context.broker} {key}"
 
 
 def _key(user: str, program: ProgramFile) -> ProgramKey:

@@ -172,6 +172,13 @@ grid_programs = table(
         optional=True,
     ),
     column("map_before", JSONB, "the same of its place before; NULL: it has not moved", optional=True),
+    column(
+        "measured_on",
+        ARRAY(Text),
+        "clusters that may measure its rates, and do not know yet that it is over",
+        default="{}",
+    ),
+    Index("grid_programs_measured", "job", postgresql_where=text("measured_on <> '{}'")),
 )
 
 grid_components = table(
