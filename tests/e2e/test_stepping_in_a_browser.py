@@ -245,6 +245,15 @@ def test_another_choice_of_either_pane_stays_at_the_event(chromium: Browser, lin
             assert [shown(page, place)["steps"] for place in (0, 1)] == [4, 4]
 
 
+def test_a_step_beyond_the_end_is_the_end(chromium: Browser, link: str) -> None:
+    with opened(chromium, f"{link}#scenario=1&step=999999") as page:
+        beyond = shown(page)
+        page.click("[data-do=all]")
+        idle(page)
+        assert shown(page) == beyond
+        assert 0 < beyond["steps"] < 999999
+
+
 @pytest.mark.parametrize("broken", ["text=%25", "text=AAAA", "left=windows.order:none", "right=windows.order:none"])
 def test_a_broken_link_opens_the_scenario_and_says_so(chromium: Browser, link: str, broken: str) -> None:
     with opened(chromium, f"{link}#scenario=1&step=3&{broken}") as page:

@@ -1,14 +1,14 @@
 """Clusters know for which brokers they measure rates.
 
-Revision ID: 0113
+Revision ID: 0114
 """
 
 from __future__ import annotations
 
 from alembic import op
 
-revision = "0113"
-down_revision = "0112"
+revision = "0114"
+down_revision = "0113"
 
 _COLUMNS = """
 ALTER TABLE rate_measurements ADD COLUMN awaited_by TEXT[] DEFAULT '{}' NOT NULL;
@@ -17,6 +17,10 @@ COMMENT ON COLUMN rate_measurements.awaited_by IS
 ALTER TABLE grid_programs ADD COLUMN measured_on TEXT[] DEFAULT '{}' NOT NULL;
 COMMENT ON COLUMN grid_programs.measured_on IS
     'clusters that may measure its rates, and do not know yet that it is over';
+ALTER TABLE rate_measurements ADD CONSTRAINT rate_measurements_awaited_by_check CHECK (
+    awaited_by = '{}' OR array_ndims(awaited_by) = 1 AND array_position(awaited_by, NULL) IS NULL);
+ALTER TABLE grid_programs ADD CONSTRAINT grid_programs_measured_on_check CHECK (
+    measured_on = '{}' OR array_ndims(measured_on) = 1 AND array_position(measured_on, NULL) IS NULL);
 CREATE INDEX grid_programs_measured ON grid_programs (job) WHERE measured_on <> '{}';
 """
 
