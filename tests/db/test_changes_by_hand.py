@@ -134,7 +134,6 @@ CHANGES = {
         "sent_at": "sent_at = NULL",
         "tries": "tries = 1, sent_at = NULL",
         "retry_at": "retry_at = now()",
-        "failure": "failure = 'no power'",
         "network_address": "network_address = 'n3'",
     },
     "queues": {
@@ -263,7 +262,6 @@ SEEN_BY_OTHERS = {
     ("maintenance_windows", "planned_at"),
     ("moldable_descriptions", "position"),
     ("node_power", "asked_at"),
-    ("node_power", "failure"),
     ("node_power", "retry_at"),
     ("node_power", "tries"),
     ("quotas", "quota_id"),
