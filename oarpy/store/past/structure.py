@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -13,6 +13,10 @@ from oarpy.store.past import months
 from oarpy.store.past.tables import FiledTable, filed_tables
 
 Shape: TypeAlias = "dict[str, ColumnShape]"
+"""The columns of a table by name, in their order."""
+
+Shapes: TypeAlias = "dict[str, Shape]"
+"""Those of several tables, by their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,44 +29,51 @@ class ColumnShape:
 
 
 _COLUMNS = """
-    SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+    SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
            CASE WHEN a.attidentity = '' THEN coalesce(pg_get_expr(d.adbin, d.adrelid), '') ELSE '' END
-    FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-    WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+    FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+        LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE c.relnamespace = to_regnamespace(%s) AND c.relname = ANY(%s) AND a.attnum > 0 AND NOT a.attisdropped
+    ORDER BY a.attrelid, a.attnum
 """
 
 # Columns of the past whose comment differs from the live column's present comment.
 _COMMENTS = """
-    SELECT l.attname, col_description(l.attrelid, l.attnum)
-    FROM pg_attribute l JOIN pg_attribute p ON p.attname = l.attname AND p.attrelid = to_regclass(%s)
-    WHERE l.attrelid = to_regclass(%s) AND l.attnum > 0 AND NOT l.attisdropped
+    SELECT c.relname, l.attname, col_description(l.attrelid, l.attnum)
+    FROM pg_class c JOIN pg_class o ON o.relname = c.relname AND o.relnamespace = 'oar_past'::regnamespace
+        JOIN pg_attribute l ON l.attrelid = c.oid
+        JOIN pg_attribute p ON p.attrelid = o.oid AND p.attname = l.attname
+    WHERE c.relnamespace = 'public'::regnamespace AND c.relname = ANY(%s) AND l.attnum > 0 AND NOT l.attisdropped
       AND col_description(l.attrelid, l.attnum) IS DISTINCT FROM col_description(p.attrelid, p.attnum)
 """
 
 # Indexes by which ended jobs are found. Indexes for live rows are of no use in the past.
 _INDEXES = """
-    SELECT i.relname, x.indisunique, (
+    SELECT c.relname, i.relname, x.indisunique, (
                SELECT array_agg(a.attname::text ORDER BY k.place)
                FROM unnest(x.indkey::smallint[]) WITH ORDINALITY AS k (number, place)
                    JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = k.number)
-    FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_am m ON m.oid = i.relam
-    WHERE x.indrelid = to_regclass(%s) AND m.amname = 'btree' AND x.indexprs IS NULL
+    FROM pg_class c JOIN pg_index x ON x.indrelid = c.oid
+        JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_am m ON m.oid = i.relam
+    WHERE c.relnamespace = 'public'::regnamespace AND c.relname = ANY(%s) AND m.amname = 'btree' AND x.indexprs IS NULL
       AND (x.indpred IS NULL OR pg_get_expr(x.indpred, x.indrelid) ~ '^\\(\\w+ IS NOT NULL\\)$')
       AND to_regclass('oar_past.' || i.relname) IS NULL
-    ORDER BY i.relname
+    ORDER BY c.relname, i.relname
 """
 
 _HAS_PAST = "SELECT WHERE to_regclass('public.past_months') IS NOT NULL"
 
-# The table and its partitions, once a revision has the function.
+# The tables and their partitions, once a revision has the function.
 _UNPROTECTED = """
-    SELECT c.relname FROM pg_class c
-    WHERE (c.oid = to_regclass(%(past)s)
-           OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass(%(past)s)))
-      AND to_regproc('public.history_stays') IS NOT NULL
-      AND NOT EXISTS (SELECT FROM pg_trigger t
-                      WHERE t.tgrelid = c.oid AND t.tgname = 'history_stays' AND t.tgenabled IN ('O', 'A'))
-    ORDER BY c.oid
+    SELECT c.relname
+    FROM unnest(%s::text[]) WITH ORDINALITY AS t (name, place)
+        CROSS JOIN LATERAL to_regclass(format('oar_past.%%I', t.name)) AS past
+        CROSS JOIN LATERAL (SELECT past UNION ALL SELECT inhrelid FROM pg_inherits WHERE inhparent = past) AS r (oid)
+        JOIN pg_class c ON c.oid = r.oid
+    WHERE to_regproc('public.history_stays') IS NOT NULL
+      AND NOT EXISTS (SELECT FROM pg_trigger g
+                      WHERE g.tgrelid = c.oid AND g.tgname = 'history_stays' AND g.tgenabled IN ('O', 'A'))
+    ORDER BY t.place, c.oid
 """
 
 # For queries of live jobs that are run over the past.
@@ -89,48 +100,65 @@ def follow(connection: Connection) -> bool:
         return False
     for statement in _SCHEMAS:
         connection.execute(statement)
-    followed = [_follow(connection, table) for table in filed_tables(connection)]
-    return any(followed)
+    tables = filed_tables(connection)
+    there = _shapes(connection, "oar_past", tables)
+    for table in tables:
+        if not there[table.name]:
+            _make_past(connection, table)
+    for name in _unprotected(connection, tables):
+        months.protect(connection, Identifier("oar_past", name))
+    viewed = _shapes(connection, "oar_all", tables)
+    dropped = _follow_columns(connection, tables, viewed)
+    names = [table.name for table in tables]
+    for name, column, comment in connection.execute(_COMMENTS, [names]).fetchall():
+        where = Identifier("oar_past", name, column)
+        connection.execute(SQL("COMMENT ON COLUMN {} IS {}").format(where, Literal(comment)))
+    for name, index, unique, columns in connection.execute(_INDEXES, [names]).fetchall():
+        _add_index(connection, Identifier("oar_past", name), index, columns, unique=unique)
+    for table in tables:
+        if table.name in dropped or len(viewed[table.name]) != len(table.columns) + 1:
+            _make_view(connection, table)
+    return bool(dropped)
 
 
 def lagging(connection: Connection) -> tuple[str, ...]:
     """Return the tables that have no past table, or a past table that does not follow."""
-    names = (table.name for table in filed_tables(connection) if not _is_followed(connection, table))
-    return tuple(names)
+    tables = filed_tables(connection)
+    live, past, viewed = (_shapes(connection, schema, tables) for schema in ("public", "oar_past", "oar_all"))
+    return tuple(
+        name
+        for name in (table.name for table in tables)
+        if not set(past[name]) == set(viewed[name]) == {"month", *live[name]} or any(_steps(live[name], past[name]))
+    )
 
 
 def unprotected(connection: Connection) -> tuple[str, ...]:
     """Return the past tables, and their partitions, whose rows are not protected."""
-    return tuple(name for table in filed_tables(connection) for name in _unprotected(connection, table))
+    return tuple(_unprotected(connection, filed_tables(connection)))
 
 
-def _follow(connection: Connection, table: FiledTable) -> bool:
-    if not _shape(connection, "oar_past", table):
-        text = SQL("CREATE TABLE {} (month date NOT NULL, LIKE {} {}) PARTITION BY LIST (month)")
-        kept = SQL("INCLUDING COMMENTS INCLUDING DEFAULTS")
-        connection.execute(text.format(table.past(), table.live(), kept))
-        if table.name == "jobs":
-            # the planner need not look here for live jobs
-            rule = SQL("ALTER TABLE {} ADD CONSTRAINT past_jobs_are_over CHECK (state IN ('Terminated', 'Error'))")
-            connection.execute(rule.format(table.past()))
-            connection.execute(_EXPECTED_END)
-    for name in _unprotected(connection, table):
-        months.protect(connection, Identifier("oar_past", name))
-    steps = tuple(_steps(connection, table))
-    viewed = _shape(connection, "oar_all", table)
-    # further columns at its end are all that a view takes
-    dropped = bool(viewed) and not _begins(_shape(connection, "public", table), viewed)
-    if dropped:
-        connection.execute(SQL("DROP VIEW {} CASCADE").format(Identifier("oar_all", table.name)))
-    for step in steps:
-        connection.execute(SQL("ALTER TABLE {} {}").format(table.past(), step))
-    for name, comment in connection.execute(_COMMENTS, [_of("oar_past", table), _of("public", table)]).fetchall():
-        column = Identifier("oar_past", table.name, name)
-        connection.execute(SQL("COMMENT ON COLUMN {} IS {}").format(column, Literal(comment)))
-    for name, unique, columns in connection.execute(_INDEXES, [_of("public", table)]).fetchall():
-        _add_index(connection, table, name, columns, unique=unique)
-    if dropped or len(viewed) != len(table.columns) + 1:
-        _make_view(connection, table)
+def _make_past(connection: Connection, table: FiledTable) -> None:
+    text = SQL("CREATE TABLE {} (month date NOT NULL, LIKE {} {}) PARTITION BY LIST (month)")
+    kept = SQL("INCLUDING COMMENTS INCLUDING DEFAULTS")
+    connection.execute(text.format(table.past(), table.live(), kept))
+    if table.name == "jobs":
+        # the planner need not look here for live jobs
+        rule = SQL("ALTER TABLE {} ADD CONSTRAINT past_jobs_are_over CHECK (state IN ('Terminated', 'Error'))")
+        connection.execute(rule.format(table.past()))
+        connection.execute(_EXPECTED_END)
+
+
+def _follow_columns(connection: Connection, tables: Sequence[FiledTable], viewed: Shapes) -> set[str]:
+    """Give past tables the columns of the live ones; return the tables whose view had to go for that."""
+    live, past = (_shapes(connection, schema, tables) for schema in ("public", "oar_past"))
+    dropped = set()
+    for table in tables:
+        # further columns at its end are all that a view takes
+        if viewed[table.name] and not _begins(live[table.name], viewed[table.name]):
+            connection.execute(SQL("DROP VIEW {} CASCADE").format(Identifier("oar_all", table.name)))
+            dropped.add(table.name)
+        for step in _steps(live[table.name], past[table.name]):
+            connection.execute(SQL("ALTER TABLE {} {}").format(table.past(), step))
     return dropped
 
 
@@ -140,11 +168,11 @@ def _begins(live: Shape, viewed: Shape) -> bool:
     return pairs == [(name, shape.type) for name, shape in live.items()][: len(pairs)]
 
 
-def _add_index(connection: Connection, table: FiledTable, name: str, columns: list[str], *, unique: bool) -> None:
+def _add_index(connection: Connection, past: Identifier, name: str, columns: list[str], *, unique: bool) -> None:
     statement = SQL("CREATE {} INDEX {} ON {} ({})").format(
         SQL("UNIQUE" if unique else ""),
         Identifier(name),
-        table.past(),
+        past,
         # a unique key of a partitioned table has the column that divides it
         SQL(", ").join(map(Identifier, [*columns, "month"] if unique else columns)),
     )
@@ -162,9 +190,8 @@ def _make_view(connection: Connection, table: FiledTable) -> None:
     connection.execute(SQL("COMMENT ON VIEW {} IS {}").format(view, Literal(comment)))
 
 
-def _steps(connection: Connection, table: FiledTable) -> Iterator[Composable]:
+def _steps(live: Shape, past: Shape) -> Iterator[Composable]:
     """Yield the changes that give the table of the past the columns of the live one."""
-    live, past = _shape(connection, "public", table), _shape(connection, "oar_past", table)
     for name in past.keys() - live.keys() - {"month"}:
         yield SQL("DROP COLUMN {}").format(Identifier(name))
     for name, shape in live.items():
@@ -184,21 +211,14 @@ def _filled(shape: ColumnShape) -> Composable:
     return SQL(f" DEFAULT {shape.default}{' NOT NULL' if shape.required else ''}")
 
 
-def _is_followed(connection: Connection, table: FiledTable) -> bool:
-    columns = ["month", *_shape(connection, "public", table)]
-    seen = (list(_shape(connection, schema, table)) for schema in ("oar_past", "oar_all"))
-    return all(sorted(existing) == sorted(columns) for existing in seen) and not any(_steps(connection, table))
+def _unprotected(connection: Connection, tables: Sequence[FiledTable]) -> list[str]:
+    """Return the past tables and their partitions whose rows anybody may change by mistake."""
+    return [name for (name,) in connection.execute(_UNPROTECTED, [[table.name for table in tables]])]
 
 
-def _unprotected(connection: Connection, table: FiledTable) -> list[str]:
-    """Return the past table and its partitions whose rows anybody may change by mistake."""
-    return [name for (name,) in connection.execute(_UNPROTECTED, {"past": _of("oar_past", table)})]
-
-
-def _shape(connection: Connection, schema: str, table: FiledTable) -> Shape:
-    rows = connection.execute(_COLUMNS, [_of(schema, table)])
-    return {name: ColumnShape(*rest) for name, *rest in rows}
-
-
-def _of(schema: str, table: FiledTable) -> str:
-    return f'{schema}."{table.name}"'
+def _shapes(connection: Connection, schema: str, tables: Sequence[FiledTable]) -> Shapes:
+    """Return the columns of each table, or of its view, in this schema; none where it is not there."""
+    shapes: Shapes = {table.name: {} for table in tables}
+    for name, column, *rest in connection.execute(_COLUMNS, [schema, list(shapes)]):
+        shapes[name][column] = ColumnShape(*rest)
+    return shapes
