@@ -14,7 +14,7 @@ import signal
 import tempfile
 import uuid
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from oarpy.postgres import embedded_server
 from oarpy.postgres.binaries import available_versions
@@ -144,6 +144,12 @@ def template(server: str) -> str:
 def empty_dsn(server: str) -> Iterator[str]:
     """DSN of a fresh database without any schema, dropped afterwards."""
     yield from _database(server, "template0")
+
+
+@pytest.fixture
+def copied(server: str) -> Callable[[str], AbstractContextManager[str]]:
+    """Makes a copy of a database to which nobody is connected: its DSN, dropped at the end of the block."""
+    return lambda dsn: contextmanager(_database)(server, str(conninfo_to_dict(dsn)["dbname"]))
 
 
 @pytest.fixture(scope="session")
