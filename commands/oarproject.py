@@ -33,6 +33,14 @@ Until = Annotated[str | None, typer.Option("--until", metavar="DATE|none", help=
 WhenSpent = Annotated[
     str | None, typer.Option("--when-spent", metavar="refuse|wait|besteffort", help="Without hours left, submissions.")
 ]
+GivesWay = Annotated[
+    str | None,
+    typer.Option(
+        "--gives-way",
+        metavar="OTHERS,MANNER,GRACE,SIGNAL|none",
+        help="Have its jobs give way to those of other projects, such as members+staff,requeue,60,TERM.",
+    ),
+]
 
 
 @app.command("list")
@@ -67,13 +75,14 @@ def create(
     weight: Weight = None,
     until: Until = None,
     when_spent: WhenSpent = None,
+    gives_way: GivesWay = None,
     as_json: Json = False,
 ) -> None:
     """Make a project; for admins."""
     from oarpy.client.platform import projects
     from oarpy.client.session import open_session
 
-    wanted = projects.ProjectChange(parent, share, hours, period, weight, until, when_spent)
+    wanted = projects.ProjectChange(parent, share, hours, period, weight, until, when_spent, gives_way)
     with open_session("oarproject") as session:
         project = projects.create(session, name, wanted)
     if as_json:
@@ -90,13 +99,14 @@ def change(
     weight: Weight = None,
     until: Until = None,
     when_spent: WhenSpent = None,
+    gives_way: GivesWay = None,
     as_json: Json = False,
 ) -> None:
     """Change a project; for admins. Coordinators change the share of projects below theirs."""
     from oarpy.client.platform import projects
     from oarpy.client.session import open_session
 
-    wanted = projects.ProjectChange(parent, share, hours, period, weight, until, when_spent)
+    wanted = projects.ProjectChange(parent, share, hours, period, weight, until, when_spent, gives_way)
     with open_session("oarproject") as session:
         changed = projects.change(session, name, wanted)
     if as_json:

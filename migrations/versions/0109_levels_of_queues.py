@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from alembic import op
 
-from oarpy.store.schema.statements import make
-
 revision = "0109"
 down_revision = "0108"
 
@@ -30,6 +28,12 @@ COMMENT ON COLUMN queues.manner IS
     'how its jobs give way: end; requeue, submitted again; suspend, until their resources are free again';
 COMMENT ON COLUMN queues.grace IS 'seconds that its jobs have between the signal and their end';
 COMMENT ON COLUMN queues.grace_signal IS 'signal that they get then';
+CREATE OR REPLACE FUNCTION time_to_leave(job jobs) RETURNS interval LANGUAGE sql STABLE AS $$
+    SELECT greatest(job.checkpoint, coalesce((
+        SELECT q.grace * interval '1 second' FROM queues q
+        WHERE q.queue_name = job.queue_name AND q.gives_way_to <> '{}' AND q.manner <> 'suspend'
+          AND NOT 'besteffort' = ANY (job.types)), interval '0'))
+$$;
 """
 _FORMER = """
 DROP FUNCTION time_to_leave(jobs);
@@ -40,7 +44,6 @@ ALTER TABLE queues DROP COLUMN gives_way_to, DROP COLUMN manner, DROP COLUMN gra
 def upgrade() -> None:
     """Have no queue give way."""
     op.get_bind().exec_driver_sql(_COLUMNS, execution_options={"no_parameters": True})
-    make(op.get_bind(), "functions", "time_to_leave")
 
 
 def downgrade() -> None:

@@ -56,6 +56,7 @@ def _project(row: ProjectUseRow, used: float, now: float, end: float) -> Project
         (used,),
         period_begins(row.period, now, end),
         inf if row.until is None else row.until,
+        row.gives_way_to,
     )
 
 

@@ -31,6 +31,7 @@ from oarpy.scheduler.memory import Memory, next_start
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.placing import PlacingOutcome
 from oarpy.scheduler.plan import Placement, Plan, plan
+from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.promising import Promised
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.rules.amendments import NOTHING_AMENDED, Amended, amended
@@ -201,7 +202,7 @@ def _placed(
         if snapshot.step is not None:
             return snapshot.step.place(snapshot, orders, matchers)
         return plan(snapshot, orders, matchers), None
-    whole = snapshot.rules.power is not None or any(queue.gives_way_to for queue in snapshot.queues)
+    whole = snapshot.rules.power is not None or Precedence.of(snapshot).levelled
     return memory.plan(snapshot, orders, matchers, whole=whole), None
 
 

@@ -1,8 +1,9 @@
-"""Who gives way to whom: queues have levels, and best-effort jobs are on the lowest.
+"""Who gives way to whom: queues and projects have levels, and best-effort jobs are on the lowest.
 
-A queue may name others that its jobs give way to; it is below each of them then. Queues that name none are on the top
-level, 0. A job may take the resources of running jobs on deeper levels, and never those of its own level or a higher
-one::
+A queue may name other queues that its jobs give way to; it is below each of them then. Queues that name none are on the
+top level, 0. So it is with projects where they pay, and a project is at least as deep as the one above it. The level of
+a job is that of its queue or of its project, whichever is deeper. A job may take the resources of running jobs on
+deeper levels, and never those of its own level or a higher one::
 
     0  default, night      give way to nobody
     1  guests              gives way to default
@@ -12,11 +13,12 @@ one::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from oarpy.scheduler.snapshot import HoldingJob, Queue, WaitingJob
+from oarpy.scheduler.levels import depths
+from oarpy.scheduler.snapshot import HoldingJob, Queue, Snapshot, WaitingJob
 
 Job = WaitingJob | HoldingJob
 LOWEST: Final = 1_000_000
@@ -24,32 +26,35 @@ LOWEST: Final = 1_000_000
 
 
 class Precedence:
-    """The levels of some queues."""
+    """The levels of the jobs of a snapshot."""
 
-    def __init__(self, queues: Sequence[Queue]) -> None:
-        self._depths = depths({queue.name: queue.gives_way_to for queue in queues if queue.gives_way_to})
+    def __init__(self, queues: Mapping[str, int], projects: Mapping[str, int]) -> None:
+        self._queues, self._projects = queues, projects
 
-    @staticmethod
-    @lru_cache(maxsize=64)
-    def of(queues: tuple[Queue, ...]) -> Precedence:
-        """Return the levels of ``queues``."""
-        return Precedence(queues)
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Precedence:
+        """Return the levels by the queues and projects of ``snapshot``."""
+        projects = snapshot.projects
+        return cls(_levels_of(snapshot.queues), {} if projects is None else projects.levels)
+
+    @property
+    def levelled(self) -> bool:
+        """Whether other jobs than best-effort ones may give way."""
+        return any(self._queues.values()) or any(self._projects.values())
 
     def depth(self, job: Job) -> int:
         """Return the level of a job: 0 if it gives way to nobody, :data:`LOWEST` if it is best-effort."""
-        return LOWEST if job.besteffort else self._depths.get(job.queue, 0)
+        if job.besteffort:
+            return LOWEST
+        level = self._queues.get(job.queue, 0)
+        return max(level, self._projects.get(job.project, 0)) if self._projects else level
 
     def yields(self, holder: Job, other: Job) -> bool:
         """Tell whether ``holder`` gives way to ``other``."""
         return self.depth(holder) > self.depth(other)
 
 
-def depths(gives_way_to: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Return the level of each queue that gives way to others. Queues of a circle give way to nobody."""
-    found: dict[str, int] = {}
-    left = dict(gives_way_to)
-    while ready := {name: named for name, named in left.items() if not left.keys() & set(named)}:
-        for name, named in ready.items():
-            found[name] = 1 + max((found.get(other, 0) for other in named), default=0)
-        left = {name: named for name, named in left.items() if name not in ready}
-    return found
+@lru_cache(maxsize=64)
+def _levels_of(queues: tuple[Queue, ...]) -> Mapping[str, int]:
+    """Return the levels of the queues that give way."""
+    return depths({queue.name: queue.gives_way_to for queue in queues if queue.gives_way_to})

@@ -98,14 +98,13 @@ _LEFT = {
         SELECT resubmit_of, count(*) FROM jobs WHERE resubmit_of IS NOT NULL GROUP BY 1 HAVING count(*) > 1""",
     "jobs that gave way and should not": """
         SELECT e.job_id, e.type, j.queue_name FROM event_logs e JOIN jobs j USING (job_id)
-            JOIN queues q USING (queue_name)
-        WHERE e.type IN ('BESTEFFORT_KILL', 'GIVES_WAY') AND q.gives_way_to = '{}' AND NOT 'besteffort' = ANY(j.types)
+        WHERE e.type IN ('BESTEFFORT_KILL', 'GIVES_WAY') AND NOT 'besteffort' = ANY(j.types)
+            AND NOT EXISTS (SELECT FROM giving_way(j))
             AND NOT EXISTS (SELECT FROM extensions x WHERE x.job_id = j.job_id)""",
     "jobs that gave way in another manner": """
-        SELECT e.job_id, e.type, q.queue_name, q.manner FROM event_logs e JOIN jobs j USING (job_id)
-            JOIN queues q USING (queue_name)
-        WHERE q.gives_way_to <> '{}' AND NOT 'besteffort' = ANY(j.types)
-            AND e.type IN ('BESTEFFORT_KILL', 'GIVES_WAY') AND (e.type = 'GIVES_WAY') <> (q.manner = 'suspend')""",
+        SELECT e.job_id, e.type, j.queue_name, j.project, g.manner FROM event_logs e JOIN jobs j USING (job_id)
+            CROSS JOIN LATERAL giving_way(j) g
+        WHERE e.type IN ('BESTEFFORT_KILL', 'GIVES_WAY') AND (e.type = 'GIVES_WAY') <> (g.manner = 'suspend')""",
     "jobs set aside": "SELECT job_id, description FROM event_logs WHERE type = 'SET_ASIDE'",
 }
 

@@ -1,4 +1,4 @@
-"""Jobs of queues that give way: they end, are submitted again, or are suspended, after a grace with a signal."""
+"""Jobs of queues and projects that give way: they end, come again, or are suspended, after a grace with a signal."""
 
 from __future__ import annotations
 
@@ -109,6 +109,105 @@ def test_a_job_has_its_grace_after_the_signal(cluster: SmallCluster) -> None:
     cluster.offset += 61
     cluster.settle()
     assert cluster.states([guest, higher]) == ["Error", "Running"]
+
+
+@pytest.fixture
+def paying(connection: Connection) -> SmallCluster:
+    """Two nodes; visitors give way to members, and what is below visitors with them."""
+    made = SmallCluster(connection, with_settings(submission={"projects": "members"}))
+    made.add_nodes("n1", "n2")
+    made.sql("INSERT INTO projects (project) VALUES ('members')")
+    made.sql("INSERT INTO projects (project, gives_way_to) VALUES ('visitors', '{members}')")
+    made.sql("INSERT INTO projects (project, parent) VALUES ('school', 'visitors')")
+    return made
+
+
+def test_jobs_of_a_project_give_way_and_those_of_projects_below_it(paying: SmallCluster) -> None:
+    visitor, pupil = (paying.submit("/nodes=1", project=name) for name in ("visitors", "school"))
+    paying.settle()
+    equal, member = paying.submit("/nodes=1", project="visitors"), paying.submit("/nodes=2", project="members")
+    paying.plan()
+    text = f"jobs on lower levels are cancelled to make room: {visitor}, {pupil}"
+    assert paying.verdict(member) == ("resources_busy", text)
+    paying.settle()
+    assert paying.states([visitor, pupil, equal, member]) == ["Error", "Error", "Waiting", "Running"]
+
+
+def test_no_project_gives_way_where_none_pays(connection: Connection) -> None:
+    cluster = SmallCluster(connection)
+    cluster.add_nodes("n1")
+    cluster.sql("INSERT INTO projects (project, gives_way_to) VALUES ('visitors', '{members}')")
+    visitor = cluster.submit("/nodes=1", project="visitors")
+    cluster.settle()
+    member = cluster.submit("/nodes=1", project="members")
+    cluster.settle()
+    assert cluster.states([visitor, member]) == ["Running", "Waiting"]
+
+
+def test_a_job_gives_way_as_the_next_project_above_it_says(paying: SmallCluster) -> None:
+    paying.sql("UPDATE projects SET manner = 'suspend' WHERE project = 'visitors'")
+    pupil = paying.submit("/nodes=2,walltime=1:0:0", project="school")
+    paying.settle()
+    member = paying.submit("/nodes=2,walltime=0:10:0", project="members")
+    paying.settle()
+    assert paying.states([pupil, member]) == ["Resuming", "Running"]
+    paying.end(member)
+    paying.settle()
+    assert paying.state(pupil) == "Running"
+
+
+def test_a_job_gives_way_as_its_queue_says_where_its_project_says_so_too(paying: SmallCluster) -> None:
+    paying.sql("UPDATE projects SET manner = 'suspend' WHERE project = 'visitors'")
+    paying.sql(
+        "INSERT INTO queues (queue_name, priority, gives_way_to, manner) VALUES ('guests', 5, '{default}', 'requeue')"
+    )
+    visitor = paying.submit("/nodes=2", project="visitors", queue="guests")
+    paying.settle()
+    member = paying.submit("/nodes=2", project="members")
+    paying.settle()
+    assert paying.states([visitor, member]) == ["Error", "Running"]
+    assert paying.sql("SELECT count(*) FROM jobs WHERE resubmit_of = %s AND project = 'visitors'", visitor) == [(1,)]
+
+
+def test_a_job_has_the_grace_of_its_project(paying: SmallCluster) -> None:
+    paying.sql("UPDATE projects SET grace = 60, grace_signal = 10 WHERE project = 'visitors'")
+    visitor = paying.submit("/nodes=2", project="school")
+    paying.settle()
+    member = paying.submit("/nodes=1", project="members")
+    paying.settle()
+    assert paying.states([visitor, member]) == ["Running", "Waiting"]
+    assert paying.events(visitor) == ["BESTEFFORT_KILL", "CHECKPOINT", "SIGNAL_10"]
+    paying.offset += 61
+    paying.settle()
+    assert paying.states([visitor, member]) == ["Error", "Running"]
+
+
+def test_commands_say_which_projects_give_way(connection: Connection, shell: Shell) -> None:
+    for name in ("members", "visitors"):
+        shell("oarproject", "create", name)
+    shell("oarproject", "create", "school", "--parent", "visitors")
+    assert shell("oarproject", "change", "visitors", "--gives-way", "members,requeue,60,USR1").status == 0
+    assert (
+        "The project gives way to members: requeue, 60 s after signal 10.\n"
+        in shell("oarproject", "show", "visitors").out
+    )
+    described = json.loads(shell("oarproject", "show", "visitors", "-J").out)
+    assert (described["gives_way_to"], described["manner"]) == (["members"], "requeue")
+    before = connection.execute("SELECT * FROM projects ORDER BY 1").fetchall()
+    for project, wrong, what in (
+        ("members", "visitors", "project 'members' would give way to itself, through others"),
+        ("visitors", "school", "project 'visitors' would give way to itself, through others"),
+        ("visitors", "nobody", "there is no project 'nobody'"),
+        ("visitors", "members,kill", "'kill' is no manner of giving way"),
+        ("visitors", "members,end,1,TERM,more", "does not say how to give way"),
+    ):
+        refused = shell("oarproject", "change", project, "--gives-way", wrong)
+        assert refused.status != 0
+        assert what in refused.err, (wrong, refused.err)
+    assert shell("oarproject", "change", "members", "--parent", "school").status != 0
+    assert connection.execute("SELECT * FROM projects ORDER BY 1").fetchall() == before
+    assert shell("oarproject", "change", "visitors", "--gives-way", "none").status == 0
+    assert json.loads(shell("oarproject", "show", "visitors", "-J").out)["gives_way_to"] == []
 
 
 def test_commands_say_who_gives_way(connection: Connection, shell: Shell) -> None:

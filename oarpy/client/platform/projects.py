@@ -11,19 +11,22 @@ from math import isfinite
 from typing import Any, TypedDict
 
 from oarpy.client.past.periods import parse_date
+from oarpy.client.platform.queues import giving_way_text, read_giving_way
 from oarpy.client.rendering import Column, Table, local_date
 from oarpy.client.session import Session
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError, UsageError
 from oarpy.model.submission_checks import check_project, short
+from oarpy.scheduler.levels import depths
 from oarpy.store.histories import sign
 from oarpy.store.platform import projects
 from oarpy.store.platform.projects import MemberRow, ProjectRow, UseRow
+from oarpy.store.platform.queues import GivingWay, Manner
 
 ROLES = ("member", "coordinator")
 PERIODS = ("week", "month", "quarter", "year", "ever")
 WHEN_SPENT = ("refuse", "wait", "besteffort")
 NONE = "none"
-"""The word for no parent, no limit of hours, and no end."""
+"""The word for no parent, no limit of hours, no end, and nobody to give way to."""
 _LARGEST = 1e12
 _LOGIN = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]*\$?(@[A-Za-z0-9.-]+)?", re.ASCII)
 """What the system may call a user; directories put a domain behind."""
@@ -44,6 +47,7 @@ class ProjectChange:
     weight: str | None = None
     until: str | None = None
     when_spent: str | None = None
+    gives_way: str | None = None
 
     def given(self) -> dict[str, str]:
         """Return the typed texts, by field."""
@@ -52,7 +56,11 @@ class ProjectChange:
 
     def of(self, row: ProjectRow) -> ProjectRow:
         """Return the changed ``row``. Raises :class:`UsageError`."""
-        return replace(row, **{name: _READERS[name](name, text) for name, text in self.given().items()})
+        given = self.given()
+        if (text := given.pop("gives_way", None)) is not None:
+            way = GivingWay() if text == NONE else read_giving_way(text)
+            row = replace(row, gives_way_to=way.others, manner=way.manner, grace=way.grace, grace_signal=way.signal)
+        return replace(row, **{name: _READERS[name](name, text) for name, text in given.items()})
 
 
 def _number(name: str, text: str) -> float:
@@ -96,6 +104,7 @@ def create(session: Session, name: str, change: ProjectChange) -> ProjectRow:
         if any(row.project == name for row in known):
             raise OarpyError(f"project '{short(name)}' exists already", hint=f"oarproject change {short(name)}")
         _check_parent(project, known)
+        _check_giving_way(project, known)
         sign(session.connection, session.user)
         projects.add(session.connection, project)
     return project
@@ -114,6 +123,7 @@ def change(session: Session, name: str, wanted: ProjectChange) -> ProjectRow:
             raise _not_allowed(session, f"change the share of project '{short(name)}'", "above it")
         after = wanted.of(before)
         _check_parent(after, known)
+        _check_giving_way(after, known)
         sign(session.connection, session.user)
         projects.change(session.connection, after)
     return after
@@ -347,6 +357,20 @@ def _check_parent(row: ProjectRow, known: Sequence[ProjectRow]) -> None:
         )
 
 
+def _check_giving_way(row: ProjectRow, known: Sequence[ProjectRow]) -> None:
+    """Raise unless ``row`` gives way to projects that are there, and not to itself."""
+    for name in row.gives_way_to:
+        _find(known, name)
+    all_rows = {**{other.project: other for other in known}, row.project: row}
+    naming = {name: other.gives_way_to for name, other in all_rows.items() if other.gives_way_to}
+    levels = depths(naming, {name: other.parent for name, other in all_rows.items() if other.parent})
+    if naming and (row.parent or row.gives_way_to) and row.project not in levels:
+        raise OarpyError(
+            f"project '{short(row.project)}' would give way to itself, through others or what is above or below it",
+            hint="oarproject show tells who gives way",
+        )
+
+
 def _no_member(user: str, name: str) -> NotFound:
     return NotFound(f"'{short(user)}' is no member of project '{short(name)}'", hint=f"oarproject show {short(name)}")
 
@@ -374,6 +398,10 @@ class ProjectDocument(TypedDict):
     weight: float
     until: int | None
     when_spent: str
+    gives_way_to: Sequence[str]
+    manner: Manner
+    grace: int
+    grace_signal: int
 
 
 class ListedDocument(ProjectDocument):
@@ -403,6 +431,10 @@ def record(row: ProjectRow) -> ProjectDocument:
         "weight": row.weight,
         "until": None if row.until is None else int(row.until.timestamp()),
         "when_spent": row.when_spent,
+        "gives_way_to": row.gives_way_to,
+        "manner": row.manner,
+        "grace": row.grace,
+        "grace_signal": row.grace_signal,
     }
 
 
@@ -439,7 +471,8 @@ def shown_text(project: ListedProject, members: Sequence[MemberRow]) -> str:
     columns = (Column("Member"), Column("Role"), Column("Preferred"))
     rows = tuple((member.user_name, member.role, "yes" if member.preferred else "") for member in members)
     billing = f"Jobs are billed {row.weight:g} times what they hold; without hours left: {row.when_spent}.\n"
-    return f"{table([project])}{billing}\n{Table(columns, rows).text()}"
+    giving = f"The project {giving_way_text(row)}.\n" if row.gives_way_to else ""
+    return f"{table([project])}{billing}{giving}\n{Table(columns, rows).text()}"
 
 
 class SeededDocument(TypedDict):

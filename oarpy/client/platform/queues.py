@@ -11,13 +11,15 @@ from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
 from oarpy.model.job_types import BESTEFFORT
 from oarpy.model.submission_checks import read_signal
-from oarpy.scheduler.precedence import depths
+from oarpy.scheduler.levels import depths
 from oarpy.store.platform import queues
+from oarpy.store.platform.projects import ProjectRow
 from oarpy.store.platform.queues import GivingWay, Manner, QueueDescription
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}", re.ASCII)
 _HIGHEST = 1_000_000
 _LONGEST_GRACE = 86400
+_MOST_COMMAS = 3
 
 
 def parse_queue(text: str) -> QueueDescription:
@@ -57,17 +59,26 @@ def change(session: Session, queue: QueueDescription) -> None:
 
 def parse_giving_way(text: str) -> tuple[str, GivingWay]:
     """Read ``name,OTHER[+OTHER...][,manner[,grace[,signal]]]``; raise :class:`UsageError`. ``-`` names nobody."""
-    parts = [part.strip() for part in text.split(",")]
-    if not 2 <= len(parts) <= 5:
+    name, comma, way = text.partition(",")
+    if not comma or way.count(",") > _MOST_COMMAS:
         hint = "write NAME,OTHERS,MANNER,GRACE,SIGNAL such as guests,default+night,requeue,60,TERM"
         raise UsageError(f"'{text[:60]}' does not say who gives way", hint=hint)
-    name, named, manner, grace, signal = (*parts, *("end", "0", "TERM")[len(parts) - 2 :])
+    return name.strip(), read_giving_way(way)
+
+
+def read_giving_way(text: str) -> GivingWay:
+    """Read ``OTHER[+OTHER...][,manner[,grace[,signal]]]``; raise :class:`UsageError`. ``-`` names nobody."""
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) > _MOST_COMMAS + 1:
+        hint = "write OTHERS,MANNER,GRACE,SIGNAL such as members+staff,requeue,60,TERM"
+        raise UsageError(f"'{text[:60]}' does not say how to give way", hint=hint)
+    named, manner, grace, signal = (*parts, *("end", "0", "TERM")[len(parts) - 1 :])
     others = () if named == "-" else tuple(dict.fromkeys(named.split("+")))
     if manner not in get_args(Manner):
         raise UsageError(f"'{manner[:40]}' is no manner of giving way", hint="one of " + ", ".join(get_args(Manner)))
     if not (grace.isascii() and grace.isdigit()) or len(grace) > 5 or int(grace) > _LONGEST_GRACE:
         raise UsageError(f"'{grace[:40]}' is no grace", hint=f"seconds, from 0 to {_LONGEST_GRACE}")
-    return name, GivingWay(others, cast(Manner, manner), int(grace), read_signal(signal))
+    return GivingWay(others, cast(Manner, manner), int(grace), read_signal(signal))
 
 
 def give_way(session: Session, name: str, giving: GivingWay) -> None:
@@ -129,15 +140,15 @@ def table(listed: Sequence[QueueDescription]) -> str:
     rows = tuple(
         (queue.name, str(queue.priority), queue.policy, "Active" if queue.active else "notActive") for queue in listed
     )
-    giving = "".join(f"# {queue.name} {_giving_way(queue)}\n" for queue in listed if queue.gives_way_to)
+    giving = "".join(f"# {queue.name} {giving_way_text(queue)}\n" for queue in listed if queue.gives_way_to)
     messages = "".join(f"# {queue.name}: {one_line(queue.message)}\n" for queue in listed if queue.message)
     return Table(columns, rows).text() + giving + messages
 
 
-def _giving_way(queue: QueueDescription) -> str:
-    """Return how the jobs of a queue give way."""
-    grace = f", {queue.grace} s after signal {queue.grace_signal}" if queue.grace else ""
-    return f"gives way to {', '.join(queue.gives_way_to)}: {queue.manner}{grace}"
+def giving_way_text(of: QueueDescription | ProjectRow) -> str:
+    """Return how the jobs of a queue or project give way."""
+    grace = f", {of.grace} s after signal {of.grace_signal}" if of.grace else ""
+    return f"gives way to {', '.join(of.gives_way_to)}: {of.manner}{grace}"
 
 
 class QueueDocument(TypedDict):

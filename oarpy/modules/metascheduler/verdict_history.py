@@ -85,7 +85,7 @@ class _Ranks:
         """Begin a pass that writes rows of the ``wanted`` jobs."""
         self._snapshot, self._orders = snapshot, orders
         self._queues = {queue.name: queue for queue in snapshot.queues}
-        self._depth = Precedence.of(snapshot.queues).depth
+        self._depth = Precedence.of(snapshot).depth
         self._leading: dict[float, Queue] = {}
         for queue in snapshot.queues:
             self._leading.setdefault(queue.priority, queue)  # queues of one priority go by the order of the first

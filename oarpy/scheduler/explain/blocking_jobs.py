@@ -117,4 +117,4 @@ def _everybody(probe: Probe) -> Iterator[_Holding]:
 
 def _is_seen(job: Job, probe: Probe) -> bool:
     """Tell whether the probed job sees ``job``: it sees no job that gives way to it."""
-    return not Precedence.of(probe.snapshot.queues).yields(job, probe.job)
+    return not Precedence.of(probe.snapshot).yields(job, probe.job)

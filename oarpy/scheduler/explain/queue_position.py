@@ -87,7 +87,7 @@ def _planned_with(snapshot: Snapshot, job: WaitingJob) -> tuple[Queue, ...]:
 def _ranked(position: QueuePosition, snapshot: Snapshot, orders: Mapping[str, Order], size: Size) -> QueuePosition:
     """Add the place of the job among its rivals, and the numbers of the job right before it."""
     names = {queue.name for queue in position.queues}
-    depth = Precedence.of(snapshot.queues).depth
+    depth = Precedence.of(snapshot).depth
     rivals = [
         other
         for other in snapshot.asking

@@ -147,7 +147,7 @@ class Explainer:
 
     def _held(self, demand: Demand, end: float) -> int:
         """Return the resources that jobs hold before ``end``, except jobs that give way and the container around."""
-        bits, precedence = 0, Precedence.of(self._snapshot.queues)
+        bits, precedence = 0, Precedence.of(self._snapshot)
         for job in self._snapshot.holding:
             if (
                 not precedence.yields(job, demand.job)
@@ -303,7 +303,7 @@ class Explainer:
         """Return those of some jobs that give way to a job."""
         if not jobs:
             return []
-        yields = Precedence.of(self._snapshot.queues).yields
+        yields = Precedence.of(self._snapshot).yields
         lower = {job.id for job in self._snapshot.holding if yields(job, demand.job)}
         return [job for job in jobs if job in lower]
 

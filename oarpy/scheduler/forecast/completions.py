@@ -23,6 +23,7 @@ from oarpy.scheduler.forecast.queue_in_plan import QueueInPlan
 from oarpy.scheduler.job_roles import needs_others
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.plan import Placement
+from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import HoldingJob, PassShare, Snapshot, WaitingJob
 
@@ -43,7 +44,7 @@ class Completions:
         self._queues: dict[float, tuple[frozenset[int], QueueInPlan]] = {}
         """By rank, the last plan of all jobs of that rank or a higher one, and the jobs left out."""
         limited = snapshot.ration != PassShare() or snapshot.asleep or snapshot.step is not None
-        limited = limited or any(queue.gives_way_to for queue in snapshot.queues)
+        limited = limited or Precedence.of(snapshot).levelled
         self._planned = snapshot.policy in FORESEEING and not limited
         self._entangled = any(map(needs_others, snapshot.asking))
 

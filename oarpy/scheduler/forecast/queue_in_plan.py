@@ -65,7 +65,7 @@ class QueueInPlan:
         """The planned jobs in the order of their turns."""
         self._look_at_all(before)
         self._lasting = snapshot.policy == "conservative" and not any(
-            map(Precedence.of(snapshot.queues).depth, snapshot.holding)
+            map(Precedence.of(snapshot).depth, snapshot.holding)
         )
         self._places: dict[int, _EarliestPlace] = {}
 
@@ -205,7 +205,7 @@ class QueueInPlan:
         return plain and self._planner.gantt.knows(roles.profile)
 
     def _depth(self, job: WaitingJob) -> int:
-        return Precedence.of(self._snapshot.queues).depth(job)
+        return Precedence.of(self._snapshot).depth(job)
 
     def _stage_of(self, job: WaitingJob) -> Stage:
         """Return the queues that are planned together with that of a job."""

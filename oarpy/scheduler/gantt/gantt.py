@@ -98,7 +98,7 @@ class Gantt:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._platform: Platform = snapshot.platform
-        self._precedence = Precedence.of(snapshot.queues)
+        self._precedence = Precedence.of(snapshot)
         self._security: float = snapshot.security_time
         self.now: float = snapshot.now
         # Most jobs of a long queue have no types; such a job is exclusive.

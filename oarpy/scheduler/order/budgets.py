@@ -19,6 +19,7 @@ from math import ceil, inf
 
 from oarpy.model.billing import Kind, billing_units
 from oarpy.model.reasons import BudgetLimit
+from oarpy.scheduler.levels import depths
 
 _HOUR = 3600
 _NOTHING = 1e-6
@@ -30,8 +31,9 @@ class Project:
     """A project below ``parent`` (empty: below none), which has ``hours`` of billing units in each period.
 
     ``begins`` are when periods begin, ascending; the last is taken as one without end. In the first of them, ``used``
-    hours are gone. Its jobs are billed ``weight`` times what they hold. From ``until`` on none of them starts.
-    ``share`` is its part among those of the same parent.
+    hours are gone. Its jobs are billed ``weight`` times what they hold, and give way to those of the projects in
+    ``gives_way_to`` (:mod:`~oarpy.scheduler.precedence`). From ``until`` on none of them starts. ``share`` is its part
+    among those of the same parent.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Project:
     used: tuple[float, ...] = ()
     begins: tuple[float, ...] = (-inf,)
     until: float = inf
+    gives_way_to: tuple[str, ...] = ()
 
     @property
     def limited(self) -> bool:
@@ -68,6 +71,13 @@ class Projects:
 
     of: Mapping[str, Project] = field(default_factory=dict)
     weights: Mapping[Kind, float] = field(default_factory=lambda: {"core": 1.0})
+    levels: Mapping[str, int] = field(init=False, repr=False, compare=False)
+    """How deep each project is below those that its jobs give way to."""
+
+    def __post_init__(self) -> None:
+        naming = {project.name: project.gives_way_to for project in self.of.values() if project.gives_way_to}
+        parents = {project.name: project.parent for project in self.of.values() if project.parent} if naming else {}
+        object.__setattr__(self, "levels", depths(naming, parents))
 
     def line(self, name: str) -> tuple[Project, ...]:
         """Return a project and those above it, upwards; nothing if there is no such project."""

@@ -198,7 +198,7 @@ def _stages(
     place = {queue.name: rank for rank, queues in enumerate(groups) for queue in queues}
     if not all(_can_be_added(job, last, place) for job in fresh):
         return None
-    depth = Precedence.of(snapshot.queues).depth
+    depth = Precedence.of(snapshot).depth
     by_stage: dict[tuple[int, int], list[WaitingJob]] = {}
     for job in fresh:
         by_stage.setdefault((depth(job), place[job.queue]), []).append(job)

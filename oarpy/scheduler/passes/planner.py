@@ -82,7 +82,7 @@ class Planner:
         self._turns = Turns(ranking, snapshot.ration, snapshot.asking)
         self._dependencies = Dependencies(snapshot)
         self._schedule = Schedule(Gantt(snapshot))
-        self._precedence = Precedence.of(snapshot.queues)
+        self._precedence = Precedence.of(snapshot)
         # jobs that give way and run for less than the guaranteed time exist for the others until then
         self.gantt.protect(snapshot.holding, snapshot.besteffort_minimum_life)
         self.gantt.hold(job for job in snapshot.holding if not self._precedence.depth(job))

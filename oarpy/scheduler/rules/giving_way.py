@@ -34,7 +34,7 @@ Part = tuple[str, str]
 
 def may_go(snapshot: Snapshot, jobs: Iterable[HoldingJob]) -> list[HoldingJob]:
     """Return those of ``jobs`` that run, give way to others, and have had their minimum life."""
-    depth, now, life = Precedence.of(snapshot.queues).depth, snapshot.now, snapshot.besteffort_minimum_life
+    depth, now, life = Precedence.of(snapshot).depth, snapshot.now, snapshot.besteffort_minimum_life
     return [job for job in jobs if depth(job) and job.start + life <= now < job.end]
 
 
@@ -48,7 +48,7 @@ class Yielding:
 
     def __init__(self, snapshot: Snapshot, capacities: Capacities, blocks: Blocks, jobs: Iterable[HoldingJob]) -> None:
         self._snapshot, self._capacities, self._blocks = snapshot, capacities, blocks
-        self._precedence = Precedence.of(snapshot.queues)
+        self._precedence = Precedence.of(snapshot)
         held = [(job, self._precedence.depth(job)) for job in jobs]
         self._held = [(job, bits_held(snapshot.platform, job), depth) for job, depth in held if depth]
         self._deepest = max((depth for _, _, depth in self._held), default=0)

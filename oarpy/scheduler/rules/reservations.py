@@ -152,7 +152,7 @@ class _Dates:
         self._reserved = {reservation.job.id: reservation for reservation in snapshot.reservations}
         self._running = [job for job in snapshot.holding if job.id not in self._reserved]
         self._live = {job.id for job in snapshot.holding} | {job.id for job in snapshot.waiting}
-        self._precedence = Precedence.of(snapshot.queues)
+        self._precedence = Precedence.of(snapshot)
         self._anybody = any(map(self._precedence.depth, snapshot.holding))
         self.due = Due()
         for reservation in snapshot.reservations:

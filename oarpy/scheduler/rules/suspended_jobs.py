@@ -67,7 +67,7 @@ def going_on(snapshot: Snapshot, resumptions: Iterable[Resumption], starting: It
         Blocks.of(snapshot),
         [job for job in snapshot.holding if job.id in due],
     )
-    depth, taken, late = Precedence.of(snapshot.queues).depth, reduce(or_, starting, 0), set()
+    depth, taken, late = Precedence.of(snapshot).depth, reduce(or_, starting, 0), set()
     for level, others in groupby(sorted(jobs, key=depth), key=depth):
         again = {job.id: _has_again(blocks, job) for job in others}
         late |= {job for job, bits in again.items() if level and bits & taken}

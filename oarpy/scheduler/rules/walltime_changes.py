@@ -146,7 +146,7 @@ class _More:
     def __init__(self, snapshot: Snapshot, plan: Plan, job: HoldingJob, change: WalltimeChange) -> None:
         self._snapshot, self._made, self._job, self._change = snapshot, plan, job, change
         self._asking = job.asking()
-        self._precedence = Precedence.of(snapshot.queues)
+        self._precedence = Precedence.of(snapshot)
         self._roles = roles_of(job)
         self._bits = bits_held(snapshot.platform, job)
         known = {consumable.name for consumable in snapshot.consumables}

@@ -35,7 +35,7 @@ class FurtherTries:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._waiting = snapshot.waiting
-        self._depth = Precedence.of(snapshot.queues).depth
+        self._depth = Precedence.of(snapshot).depth
         self._priorities = {queue.name: queue.priority for queue in snapshot.queues}
         self.refused = frozenset[int]()
         self.beside: dict[int, Sequence[Placement]] = {}

@@ -200,7 +200,7 @@ class _WindowPass:
         alone: Collection[int] = (),
     ) -> None:
         self._snapshot, self._windows, self._now = snapshot, windows, snapshot.now
-        self._precedence = Precedence.of(snapshot.queues)
+        self._precedence = Precedence.of(snapshot)
         self._options, self._search = CompiledRequests(snapshot, matchers), Search(snapshot.security_time)
         self._dependencies = Dependencies(snapshot)
         self._anteriors = {

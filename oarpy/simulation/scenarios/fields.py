@@ -62,6 +62,7 @@ class ProjectEntry(Struct, forbid_unknown_fields=True):
     used: tuple[Number, ...] = ()
     begins: tuple[Number, ...] | UnsetType = UNSET
     until: Number | None = None
+    gives_way_to: tuple[Word, ...] = ()
 
 
 class ConsumableEntry(Struct, forbid_unknown_fields=True):

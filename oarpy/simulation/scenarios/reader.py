@@ -20,10 +20,10 @@ from oarpy.model.reasons import local_instant, plain_instant
 from oarpy.model.request import Consumption, parse_request
 from oarpy.model.setting_values import ReservationOrder
 from oarpy.model.typed_values import LARGEST, Misfit, check_named, shown
+from oarpy.scheduler.levels import depths
 from oarpy.scheduler.order.budgets import Project, Projects
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.order.usage_shares import FactorRules, KarmaRules, Priorities, Usage
-from oarpy.scheduler.precedence import depths
 from oarpy.scheduler.predictors.predicted_pass import PredictedStep
 from oarpy.scheduler.resources.bit_sets import bits_at
 from oarpy.scheduler.resources.consumables import Consumable
@@ -307,6 +307,8 @@ def _projects(file: ScenarioFile) -> Projects | None:
             raise _wrong(owner, "parent", f"there is no project {shown(project.parent)}")
         if projects.line(project.name)[-1].parent:
             raise _wrong(owner, "parent", "it is below itself")
+        if project.gives_way_to and project.name not in projects.levels:
+            raise _wrong(owner, "gives_way_to", "it gives way to itself, through others")
     return projects
 
 

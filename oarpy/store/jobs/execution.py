@@ -342,7 +342,7 @@ _BURY = """
     RETURNING job_id
 """
 # A job that gives way is signalled once and left the time that it asked for to write a checkpoint, or that its queue
-# gives. A user's own request for its end does not wait for that.
+# or project gives. A user's own request for its end does not wait for that.
 _CHECKPOINT_FIRST = """
     WITH postponed AS (
         UPDATE kill_requests k SET not_before = %(now)s + time_to_leave(j)
@@ -350,12 +350,12 @@ _CHECKPOINT_FIRST = """
         WHERE j.job_id = k.job_id AND k.state = 'asked' AND k.not_before IS NULL
           AND k.requested_by = 'metascheduler' AND time_to_leave(j) > interval '0' AND j.state = 'Running'
           AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))
-        RETURNING j.job_id, j.queue_name, j.checkpoint, j.checkpoint_signal
+        RETURNING j.job_id, j.checkpoint, j.checkpoint_signal, j AS job
     ), signalled AS (
         INSERT INTO signal_requests (job_id, signal, requested_by)
-        SELECT p.job_id, CASE WHEN p.checkpoint > interval '0' THEN p.checkpoint_signal ELSE q.grace_signal END,
+        SELECT p.job_id, CASE WHEN p.checkpoint > interval '0' THEN p.checkpoint_signal ELSE g.grace_signal END,
                'canceller'
-        FROM postponed p JOIN queues q USING (queue_name)
+        FROM postponed p LEFT JOIN LATERAL giving_way(p.job) g ON true
     )
     INSERT INTO event_logs (type, job_id, description)
     SELECT 'CHECKPOINT', job_id, 'asked for a checkpoint before it is killed' FROM postponed

@@ -37,8 +37,7 @@ _RESUBMIT = f"""
     ), eligible AS (
         SELECT j.job_id FROM jobs j JOIN counted c ON c.last = j.job_id
         WHERE ('idempotent' = ANY(j.types)
-               OR c.agreed AND EXISTS (SELECT FROM queues q WHERE q.queue_name = j.queue_name AND q.manner = 'requeue'
-                                       AND q.gives_way_to <> '{{}}')
+               OR c.agreed AND EXISTS (SELECT FROM giving_way(j) g WHERE g.manner = 'requeue')
                   AND EXISTS (SELECT FROM event_logs e WHERE e.job_id = j.job_id AND e.type = '{GAVE_WAY}'))
           AND j.kind = 'PASSIVE'
           AND CASE WHEN 'bag' = ANY(j.types) THEN c.repetitions + c.losses <= {_REPEATED_TASKS}

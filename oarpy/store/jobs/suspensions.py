@@ -28,12 +28,11 @@ _ASK = """
     ON CONFLICT (job_id) DO NOTHING
 """
 
-# Jobs of such queues that run; best-effort jobs end. The launcher suspends those that are being launched once they run.
+# Those that run; best-effort jobs end. The launcher suspends those that are being launched once they run.
 _ASK_FOR_OTHERS = """
     WITH yielding AS (
-        SELECT j.job_id, j.state FROM jobs j JOIN queues q USING (queue_name)
-        WHERE j.job_id = ANY(%s) AND q.manner = 'suspend' AND j.state IN ('toLaunch', 'Launching', 'Running')
-          AND NOT 'besteffort' = ANY(j.types)
+        SELECT j.job_id, j.state FROM jobs j CROSS JOIN LATERAL giving_way(j) g
+        WHERE j.job_id = ANY(%s) AND g.manner = 'suspend' AND j.state IN ('toLaunch', 'Launching', 'Running')
     ), asked AS (
         INSERT INTO suspend_requests (job_id, requested_by) SELECT job_id, 'metascheduler' FROM yielding
         WHERE state <> 'toLaunch'

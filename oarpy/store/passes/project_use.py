@@ -24,6 +24,7 @@ class ProjectUseRow:
     used: float
     period: str
     until: float | None
+    gives_way_to: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,9 @@ class ProjectLeftRow:
 
 _USE = """
     SELECT project, parent, share, weight, hours, used_hours AS used, period,
-           extract(epoch FROM until)::float8 AS until
-    FROM oar_report.projects ORDER BY project
+           extract(epoch FROM until)::float8 AS until,
+           (SELECT gives_way_to FROM projects p WHERE p.project = v.project) AS gives_way_to
+    FROM oar_report.projects v ORDER BY project
 """
 _SHARES = "SELECT project, parent, share FROM projects ORDER BY project"
 # Submissions to one project, or to projects below one, take turns: otherwise none sees what the others take.

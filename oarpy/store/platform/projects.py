@@ -8,11 +8,15 @@ from datetime import datetime
 
 from oarpy.store import rows
 from oarpy.store.database import Connection
+from oarpy.store.platform.queues import Manner
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectRow:
-    """A project; ``hours`` are billing units, in hours, of each ``period``, None for no limit."""
+    """A project; ``hours`` are billing units, in hours, of each ``period``, None for no limit.
+
+    Its jobs and those below it give way to those of ``gives_way_to`` in a ``manner``, as queues say it.
+    """
 
     project: str
     parent: str | None
@@ -22,6 +26,10 @@ class ProjectRow:
     weight: float
     until: datetime | None
     when_spent: str
+    gives_way_to: tuple[str, ...] = ()
+    manner: Manner = "end"
+    grace: int = 0
+    grace_signal: int = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +58,8 @@ class MemberRow:
 
 
 _ALL = """
-    SELECT project, parent, share, hours::float8 AS hours, period, weight, until, when_spent
+    SELECT project, parent, share, hours::float8 AS hours, period, weight, until, when_spent,
+           gives_way_to, manner, grace, grace_signal
     FROM projects ORDER BY project
 """
 _USES = """
@@ -63,12 +72,15 @@ _MEMBERS = """
     ORDER BY project, user_name
 """
 _ADD = """
-    INSERT INTO projects (project, parent, share, hours, period, weight, until, when_spent)
-    VALUES (%(project)s, %(parent)s, %(share)s, %(hours)s, %(period)s, %(weight)s, %(until)s, %(when_spent)s)
+    INSERT INTO projects (project, parent, share, hours, period, weight, until, when_spent, gives_way_to, manner,
+                          grace, grace_signal)
+    VALUES (%(project)s, %(parent)s, %(share)s, %(hours)s, %(period)s, %(weight)s, %(until)s, %(when_spent)s,
+            %(gives_way_to)s, %(manner)s, %(grace)s, %(grace_signal)s)
 """
 _CHANGE = """
     UPDATE projects SET parent = %(parent)s, share = %(share)s, hours = %(hours)s, period = %(period)s,
-           weight = %(weight)s, until = %(until)s, when_spent = %(when_spent)s
+           weight = %(weight)s, until = %(until)s, when_spent = %(when_spent)s,
+           gives_way_to = %(gives_way_to)s, manner = %(manner)s, grace = %(grace)s, grace_signal = %(grace_signal)s
     WHERE project = %(project)s
 """
 _REMOVE = "DELETE FROM projects WHERE project = %s"
@@ -180,4 +192,4 @@ def line(of: Iterable[ProjectRow], project: str) -> list[ProjectRow]:
 
 
 def _values(row: ProjectRow) -> dict[str, object]:
-    return {name: getattr(row, name) for name in ProjectRow.__slots__}
+    return {name: getattr(row, name) for name in ProjectRow.__slots__} | {"gives_way_to": list(row.gives_way_to)}

@@ -29,6 +29,7 @@ class ProjectWish(BaseModel):
     weight: float | None = Field(None, ge=0, le=1e12)
     until: str | None = Field(None, max_length=60)
     when_spent: str | None = Field(None, max_length=10, description="refuse, wait or besteffort")
+    gives_way: str | None = Field(None, max_length=1000, description="as oarproject has it; null: to nobody")
 
     def change(self) -> ProjectChange:
         """Return it as it would be typed."""

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from oarpy.client.platform import projects
+from oarpy.client.platform.queues import giving_way_text
 from oarpy.web.identity import Reader
 from oarpy.web.pages.rendering import page
 from oarpy.web.seats import seats_of
@@ -27,4 +28,6 @@ def shown(request: Request, identity: Reader, name: str) -> Response:
     with seats_of(request).session(identity) as session:
         project, members = projects.shown(session, name)
         may = projects.coordinates(session, name)
-    return page(request, identity, "project.html", project=project, members=members, may=may, roles=projects.ROLES)
+    giving = giving_way_text(project.row) if project.row.gives_way_to else ""
+    of_page = {"project": project, "members": members, "may": may, "giving": giving}
+    return page(request, identity, "project.html", **of_page, roles=projects.ROLES)

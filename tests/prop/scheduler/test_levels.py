@@ -10,19 +10,27 @@ from hypothesis import strategies as st
 
 from oarpy.cluster_state.trace import decisions_json, scenario_of
 from oarpy.scheduler.decide import Decisions, decide
-from oarpy.scheduler.precedence import LOWEST, depths
+from oarpy.scheduler.levels import depths
+from oarpy.scheduler.precedence import LOWEST
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.simulation.scenarios.reader import read_scenario
 from tests.harness.examples import examples
 
 GIVES_WAY = {"guests": ["default"], "spare": ["guests"], "idle": ["guests", "night"]}
 LEVEL = {"default": 0, "night": 0, "guests": 1, "spare": 2, "idle": 2, "besteffort": LOWEST}
+PROJECTS = [
+    {"name": "members"},
+    {"name": "visitors", "gives_way_to": ["members"]},
+    {"name": "visitors of ann", "parent": "visitors"},
+]
+LEVEL_OF_PROJECT = {"members": 0, "visitors": 1, "visitors of ann": 1, "default": 0}
 QUEUES = [
     {"name": name, "priority": priority, "gives_way_to": GIVES_WAY.get(name, [])}
     for name, priority in (("idle", 9), ("default", 3), ("night", 5), ("guests", 7), ("spare", 4), ("besteffort", 0))
 ]
 CORES = 6
 queues = st.sampled_from(sorted(LEVEL))
+projects = st.sampled_from(sorted(LEVEL_OF_PROJECT))
 
 
 @st.composite
@@ -32,7 +40,8 @@ def scenarios(draw: st.DrawFn, most: int) -> dict[str, Any]:
         wide = draw(st.integers(1, 3))
         if draw(st.booleans()):
             held = list(range(core, min(core + wide, CORES + 1)))
-            one = {"id": 100 + core, "user": "ann", "queue": draw(queues), "start": -draw(st.integers(1, 50))}
+            one = {"id": 100 + core, "user": "ann", "queue": draw(queues), "project": draw(projects)}
+            one["start"] = -draw(st.integers(1, 50))
             running.append({**one, "walltime": draw(st.integers(60, 200)), "resources": held})
         core += wide
     jobs = [
@@ -40,6 +49,7 @@ def scenarios(draw: st.DrawFn, most: int) -> dict[str, Any]:
             "id": number,
             "user": "bob",
             "queue": draw(queues),
+            "project": draw(projects),
             "submitted": number,
             "requests": [{"resources": f"/core={draw(st.integers(1, CORES))}", "walltime": draw(st.integers(1, 90))}],
         }
@@ -50,6 +60,7 @@ def scenarios(draw: st.DrawFn, most: int) -> dict[str, Any]:
         "security_time": 0,
         "resources": [{"id": core, "core": core, "network_address": "n1"} for core in range(1, CORES + 1)],
         "queues": QUEUES,
+        "projects": PROJECTS,
         "running": running,
         "jobs": jobs,
         "policy": draw(st.sampled_from(["conservative", "easy"])),
@@ -65,6 +76,11 @@ def decided(scenario: dict[str, Any]) -> Decisions:
     return made
 
 
+def level_of(job: dict[str, Any]) -> int:
+    """Return the level of a job: that of its queue or of its project, whichever is deeper."""
+    return max(LEVEL[job["queue"]], LEVEL_OF_PROJECT[job["project"]])
+
+
 def width(job: dict[str, Any]) -> int:
     return int(job["requests"][0]["resources"].partition("=")[2])
 
@@ -73,18 +89,18 @@ def width(job: dict[str, Any]) -> int:
 @given(scenarios(most=1))
 def test_one_job_takes_what_is_idle_then_from_the_lowest_level(scenario: dict[str, Any]) -> None:
     (job,), running = scenario["jobs"], scenario["running"]
-    level, wanted = LEVEL[job["queue"]], width(job)
+    level, wanted = level_of(job), width(job)
     (placement,) = decided(scenario).plan.placements
     idle = CORES - sum(len(one["resources"]) for one in running)
-    limits = sorted({LEVEL[one["queue"]] for one in running if LEVEL[one["queue"]] > level}, reverse=True)
+    limits = sorted({level_of(one) for one in running if level_of(one) > level}, reverse=True)
     free = idle
     for limit in (None, *limits):
         if limit is not None:
-            free += sum(len(one["resources"]) for one in running if LEVEL[one["queue"]] == limit)
+            free += sum(len(one["resources"]) for one in running if level_of(one) == limit)
         if free >= wanted:
             victims = [one for one in running if one["id"] in placement.victims]
             assert (placement.verdict is Verdict.STARTS) == (limit is None)
-            assert all(limit is not None and LEVEL[one["queue"]] >= limit for one in victims)
+            assert all(limit is not None and level_of(one) >= limit for one in victims)
             assert bool(victims) == (limit is not None)
             return
     assert not placement.victims
@@ -102,7 +118,7 @@ def test_nobody_goes_for_an_equal_nor_where_idle_resources_do(scenario: dict[str
     for placement in made.plan.placements:
         job = jobs[placement.job]
         for victim in placement.victims:
-            assert LEVEL[running[victim]["queue"]] > LEVEL[job["queue"]]
+            assert level_of(running[victim]) > level_of(job)
         if placement.verdict is Verdict.STARTS:
             assert not busy & set(placement.resources)
         if placement.victims:
@@ -120,3 +136,9 @@ def test_levels_are_deeper_than_those_they_give_way_to(named: dict[str, list[str
         assert all(other in found or other not in named for other in named[name])
     for name in named.keys() - found.keys():
         assert any(other in named and other not in found for other in named[name]), "it is on or above a circle"
+
+
+def test_no_project_is_above_its_parent_nor_beside_whom_it_gives_way_to() -> None:
+    found = depths({"visitors": ["members"], "spare": ["visitors"]}, {"ann": "visitors", "below ann": "ann"})
+    assert found == {"visitors": 1, "spare": 2, "ann": 1, "below ann": 1}
+    assert depths({"above": ["below"]}, {"below": "above", "beside": "other"}) == {"beside": 0}
