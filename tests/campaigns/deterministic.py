@@ -46,7 +46,19 @@ from tests.campaigns import virtual_brokers, virtual_launchers
 from tests.campaigns.interleaving import run_together
 from tests.campaigns.told import HEARS, Oracle
 from tests.campaigns.virtual_brokers import VirtualBroker
-from tests.campaigns.virtual_cluster import LEVELS, MODULES, NODES, Counts, Doom, Process, VirtualCluster, Wrong
+from tests.campaigns.virtual_cluster import (
+    LEVELLED,
+    LEVELS,
+    MODULES,
+    NODES,
+    PROJECTS,
+    SETTINGS,
+    Counts,
+    Doom,
+    Process,
+    VirtualCluster,
+    Wrong,
+)
 from tests.campaigns.virtual_launchers import VirtualLaunchers
 from tests.harness import bare_environment, virtual_time
 from tests.harness.throwaway_server import own_server
@@ -156,7 +168,8 @@ class Run:
 
     def __init__(self, database: virtual_time.Database, seed: int, kinds: Collection[str] = ()) -> None:
         self.temper = temper_of(seed)
-        self.cluster = VirtualCluster(database, random.Random(f"messages of {seed}"))
+        settings = LEVELLED if self.temper.lower else SETTINGS
+        self.cluster = VirtualCluster(database, random.Random(f"messages of {seed}"), settings)
         self.cluster.slow, self.cluster.doubled = self.temper.slow, self.temper.doubled
         self.cluster.broken = self.temper.broken
         self.oracle = Oracle(self.cluster)
@@ -237,6 +250,7 @@ class Run:
             types, queue = ["besteffort"], "besteffort"
         elif self.temper.lower and chance.random() < self.temper.lower:
             queue = chance.choice(LEVELS)
+        project = chance.choice(PROJECTS) if self.temper.lower else PROJECTS[0]
         if chance.random() < 0.4:
             types.append("idempotent")
         if not types and chance.random() < 0.1:
@@ -253,6 +267,7 @@ class Run:
         alternatives = words if chance.random() < 0.15 else words[:1]
         asked = Submission(
             user=user,
+            project=project,
             queue=queue,
             types=tuple(types),
             command=f"work {seconds} {chance.choice((0, 0, 0, 1, 99))}",

@@ -20,7 +20,7 @@ import random
 import zlib
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,8 @@ MODULES = ("metascheduler", "launcher", "canceller", "monitor", "accounting")
 NODES, CORES = ("n1", "n2", "n3", "n4"), 2
 LEVELS = ("guests", "spare")
 """Queues that give way: the first to ``default``, the second to the first."""
+PROJECTS = ("default", "visitors")
+"""Projects that pay where queues give way; the second gives way to the first."""
 SETTINGS = with_settings(
     scheduler={"security_time": 1},
     nodes={"lost_timeout": 120.0},
@@ -64,6 +66,8 @@ SETTINGS = with_settings(
         **dict.fromkeys(("metascheduler", "launcher", "canceller", "monitor", "accounting"), 240.0),
     },
 )
+LEVELLED = replace(SETTINGS, submission=replace(SETTINGS.submission, projects="members"))
+"""The settings where projects give way, too."""
 AGAIN = 99
 """The exit code with which an idempotent job asks to be run again."""
 _SILENCE = 20 * SECOND
@@ -302,7 +306,12 @@ class VirtualCluster:
         )
 
     def add_levels(self, chance: random.Random) -> None:
-        """Add queues that give way, each in a manner of its own."""
+        """Add queues and a project that give way, each in a manner of its own."""
+        self.control.execute("INSERT INTO projects (project) VALUES (%s)", [PROJECTS[0]])
+        self.control.execute(
+            "INSERT INTO projects (project, gives_way_to, manner, grace, grace_signal) VALUES (%s, %s, %s, %s, 12)",
+            [PROJECTS[1], [PROJECTS[0]], chance.choice(("end", "requeue", "suspend")), chance.choice((0, 0, 30))],
+        )
         for name, higher in zip(LEVELS, ("default", *LEVELS), strict=False):
             self.control.execute(
                 "INSERT INTO queues (queue_name, priority, gives_way_to, manner, grace, grace_signal)"

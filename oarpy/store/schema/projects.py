@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sqlalchemy import (
-    ARRAY,
     BigInteger,
     Boolean,
     Double,
@@ -16,7 +15,7 @@ from sqlalchemy import (
     Text,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from oarpy.store.schema.columns import AUTHOR, CLOCK, INSTANT, column, rule, table
 
