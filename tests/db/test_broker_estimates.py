@@ -130,6 +130,10 @@ def test_free_processors_over_time_are_those_that_the_last_pass_leaves(door: Bro
     assert found == [(0, 3), (1, 0), (2, 4), (6, 1), (7, 4)]
     without = door.ask("slots", request=door.request(), without=["r1"], **asked)
     assert [one["procs"] for one in without] == [3, 0, 4]
+    door.cluster.sql("UPDATE queues SET gives_way_to = '{admin}' WHERE queue_name = 'default'")
+    above = door.request(queue="admin")
+    assert [one["procs"] for one in door.ask("slots", request=above, **asked)] == [4], "they all give way to it"
+    door.cluster.sql("UPDATE queues SET gives_way_to = '{}' WHERE queue_name = 'default'")
     on_a_node = door.request(properties="network_address = 'n1'")
     assert max(one["procs"] for one in door.ask("slots", request=on_a_node, **asked)) == 2
     assert door.ask("slots", request=door.request(queue="nowhere"), **asked) == [{"begin": now, "procs": 0}]

@@ -68,6 +68,19 @@ def test_who_subscribes_has_a_job_and_sees_what_is_free(running: GatewayProcess,
     assert one.leave() == 0
 
 
+def test_what_jobs_have_that_give_way_to_it_is_free_in_its_first_view(
+    running: GatewayProcess, connection: Connection
+) -> None:
+    connection.execute("INSERT INTO queues (queue_name, priority, gives_way_to) VALUES ('guests', 5, '{default}')")
+    guest = submitted(running, "-q", "guests", "-l", "/nodes=3,walltime=1:0:0", "sleep 1")
+    decide(connection)
+    assert connection.execute("SELECT state FROM jobs WHERE job_id = %s", [guest]).fetchone() == ("toLaunch",)
+    one = launcher(running)
+    one.say("subscribe")
+    one.hear("subscribed")
+    assert all(len(profile) == 1 for profile in one.hear("changeNotify")["changes"].values())
+
+
 def test_it_asks_is_told_its_start_and_its_hosts_and_gives_them_back(
     running: GatewayProcess, connection: Connection
 ) -> None:

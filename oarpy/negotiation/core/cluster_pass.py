@@ -26,11 +26,13 @@ from oarpy.negotiation.core.service import Service
 from oarpy.negotiation.free_groups import FreeGroups
 from oarpy.negotiation.profiles import BusyHosts, Time
 from oarpy.scheduler.decide import Decisions
+from oarpy.scheduler.gantt.gantt import bits_held
 from oarpy.scheduler.job_roles import EXCLUSIVE, roles_of
 from oarpy.scheduler.order.queue_orders import Order
 from oarpy.scheduler.passes.planner import Decision, Planner
 from oarpy.scheduler.passes.turns import Turn
 from oarpy.scheduler.plan import Plan, placement_of
+from oarpy.scheduler.precedence import LOWEST, Precedence
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
@@ -200,7 +202,11 @@ class _GanttOccupation:
         self._asked = {entry.id: entry for entry in line.line}
         self._views = ClusterViews(snapshot.platform, line.clusters, line.view_steps)
         self._started: list[Held] = []
-        self._besteffort = reduce(or_, (job.bits or 0 for job in snapshot.holding if job.besteffort), 0)
+        self._precedence = Precedence.of(snapshot)
+        lower = (job for job in snapshot.holding if self._precedence.depth(job))
+        self._yielding = reduce(or_, (bits_held(snapshot.platform, job) for job in lower), 0)
+        levels = (self._precedence.depth(job) for job in snapshot.waiting if job.id in self._asked)
+        self._deepest = max((level for level in levels if level < LOWEST), default=0)
 
     def look(self, application: Application) -> tuple[GanttLook, int]:
         """Return the present occupation, and the number of jobs that this pass has started so far."""
@@ -219,10 +225,12 @@ class _GanttOccupation:
     def note_start(self, job: WaitingJob) -> bool:
         """Note the resources of a job that starts in this pass; return whether it does.
 
-        Best-effort jobs do not count.
+        Jobs that give way to all applications in line do not count.
         """
         decision = self._planner.decisions.get(job.id)
-        if decision is None or decision.verdict is not Verdict.STARTS or decision.found is None or job.besteffort:
+        if decision is None or decision.verdict is not Verdict.STARTS or decision.found is None:
+            return False
+        if self._precedence.depth(job) > self._deepest:
             return False
         claim = decision.found.claim
         self._taken |= claim.bits
@@ -252,6 +260,6 @@ class _GanttOccupation:
         """Take started-on hosts from ghosts not yet added; a ghost keeps its count as far as other hosts are left."""
         if not unseen:
             return
-        free = self._planner.gantt.whole.exclusive.common(self._now, nextafter(self._now, inf)) & ~self._besteffort
+        free = self._planner.gantt.whole.exclusive.common(self._now, nextafter(self._now, inf)) & ~self._yielding
         for ghost in unseen:
             self._kept.take(ghost, self._taken, free)

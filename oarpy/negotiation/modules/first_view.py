@@ -20,6 +20,7 @@ from oarpy.negotiation.store import ghosts
 from oarpy.negotiation.store.applications import ApplicationRow
 from oarpy.scheduler.gantt.gantt import Gantt
 from oarpy.scheduler.job_roles import EXCLUSIVE
+from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.store.database import Connection
 from oarpy.store.platform import cluster_links
@@ -39,7 +40,7 @@ def first_view(
 ) -> FirstView:
     """Return the view of number 1, in the caller's transaction."""
     snapshot = reader.read(connection, int(time.time()), only_places=True).snapshot
-    gantt, settings = _left(connection, snapshot), configuration.negotiation
+    settings = configuration.negotiation
     shown = ShownClusters(settings, snapshot.platform, snapshot.consumables)
     try:
         passing = shown.passing(connection, ClusterFilter.read(dict(row.filter)), row.level)
@@ -48,7 +49,7 @@ def first_view(
     names = tuple(cluster.name for cluster in passing)
     application = NegotiatingJob(row.job, row.state, 0, names, {}, 0, "", level=row.level, exact=row.exact)
     job = next((job for job in snapshot.waiting if job.id == row.job), WaitingJob(row.job, row.user))
-    now = snapshot.now
+    gantt, now = _left(connection, snapshot, job), snapshot.now
     view = ClusterViews(snapshot.platform, shown.all, settings.view_steps).view(
         application, GanttLook.at(gantt, job), now
     )
@@ -60,17 +61,19 @@ def first_view(
     )
 
 
-def _left(connection: Connection, snapshot: Snapshot) -> Gantt:
+def _left(connection: Connection, snapshot: Snapshot, application: WaitingJob) -> Gantt:
     """Return the occupation after the last pass: by holders, by jobs with a place, and by hosts kept back.
 
-    No pass has yet seen resources freed since then: they are busy as long as their job might have held them.
+    Jobs that give way to the ``application`` are left out. No pass has yet seen resources freed since then: they are
+    busy as long as their job might have held them.
     """
     gantt = Gantt(snapshot)
     gantt.protect(snapshot.holding, snapshot.besteffort_minimum_life)
-    gantt.hold(job for job in snapshot.holding if not job.besteffort)
+    yields = Precedence.of(snapshot).yields
+    gantt.hold(job for job in snapshot.holding if not yields(job, application))
     claims = foreseen(connection, snapshot.platform)
     for job in snapshot.asking:
-        if not job.besteffort and job.id in claims:
+        if job.id in claims and not yields(job, application):
             gantt.enter(job, claims[job.id], everywhere=True)
     for ghost in ghosts.kept(connection):
         bits = snapshot.platform.bits_of(ghost.resources)

@@ -41,6 +41,7 @@ from oarpy.scheduler.gantt.gantt import Claim, Gantt, bits_held
 from oarpy.scheduler.gantt.search import Found, Search
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.plan import Placement, Plan
+from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.rules.dependencies import Dependencies
 from oarpy.scheduler.rules.reservations import is_broken, promised, with_reservations
@@ -330,8 +331,11 @@ class _Room:
         self._snapshot = replace(snapshot, quotas=(*snapshot.quotas, quota))
         self._search = Search(snapshot.security_time)
         self._matchers = matchers
-        self._holding = {job.id: job for job in map(self._leaving, snapshot.holding)}
-        self._planned: dict[int, tuple[Plan, Gantt]] = {}
+        self._precedence = Precedence.of(snapshot)
+        self._promised = {reservation.job.id for reservation in snapshot.reservations}
+        self._holding = {job.id: job for job in snapshot.holding}
+        self._planned: dict[tuple[int, int], tuple[Plan, Gantt]] = {}
+        """By plan and level of a bag, what is left for its tasks beside the plan."""
         self._entered: list[tuple[WaitingJob, Claim]] = []
 
     @cached_property
@@ -360,7 +364,7 @@ class _Room:
             if not slot.bits & taken and task.start > now:
                 first[task.job.id] = task, slot
             taken |= slot.bits
-        gantt = self._gantt(job for job in self._holding.values() if job.id not in first)
+        gantt = self._gantt(self._others(tasks[0].job, first))
         demand = Demand(tasks[0].job, roles, (option,), gantt.limits(tasks[0].job, roles))
         moves = []
         for task, slot in first.values():
@@ -382,7 +386,7 @@ class _Room:
         pairs = self._slots(tasks, option)
         tasks, slots = [task for task, _ in pairs], [slot for _, slot in pairs]
         gone = {task.job.id for task in tasks}
-        gantt = self._gantt(job for job in self._holding.values() if job.id not in gone)
+        gantt = self._gantt(self._others(tasks[0].job, gone))
         whole = [slot for task, slot in pairs if not is_broken(task, self._snapshot)]
         claims = self._place(gantt, [task.job for task in tasks], option, whole)
         later = any(claim.start > slot.start for claim, slot in zip(claims, slots, strict=False))
@@ -411,7 +415,7 @@ class _Room:
 
         There are none if a task has none.
         """
-        return self._place(self._beside(plan).copy(), tasks, self._option(tasks[0]), (), ready)
+        return self._place(self._beside(plan, tasks[0]).copy(), tasks, self._option(tasks[0]), (), ready)
 
     def by_deadline(self, tasks: Sequence[WaitingJob], plan: Plan, deadline: float, beside: float) -> RoomMade | None:
         """Return places that end by a deadline, or the earliest later one that bisection finds before ``beside``.
@@ -425,7 +429,7 @@ class _Room:
         def feasible(by: float) -> RoomMade | None:
             before = self._makers.place(by)
             if before not in by_place:
-                gantt = self._beside(plan, self._makers.ids)
+                gantt = self._beside(plan, tasks[0], self._makers.ids)
                 by_place[before] = self._makers.around(
                     gantt, before, lambda gantt: self._place(gantt, tasks, option, ())
                 )
@@ -451,7 +455,7 @@ class _Room:
         gone = {task.id for task in planned}
         others = replace(self._snapshot, waiting=self._jobs, security_time=0)
         gantt, ends = Gantt(others), [-inf]
-        held = [job for job in self._holding.values() if job.id not in gone]
+        held = list(self._others(planned[0], gone) if planned else self._holding.values())
         for place, job in enumerate(held):
             if job.id in bag.tasks:
                 bits = bits_held(others.platform, job)
@@ -467,7 +471,7 @@ class _Room:
 
     def predicted(self, tasks: Sequence[WaitingJob], plan: Plan, ready: float, profile: Profile) -> Iterator[float]:
         """Yield when each task of a new bag ends beside held and planned resources, by its profile."""
-        gantt = self._beside(plan).copy()
+        gantt = self._beside(plan, tasks[0]).copy()
         return profile.ends(gantt, self._demand(gantt, tasks[0]), tasks, max(ready, self._snapshot.now))
 
     def _tasks_to_come(self, bag: Bag) -> list[WaitingJob]:
@@ -492,11 +496,15 @@ class _Room:
             for task, claim in zip(tasks, claims, strict=True):
                 gantt.enter(task, claim, everywhere=True)
 
-    def _beside(self, plan: Plan, gone: Collection[int] = ()) -> Gantt:
-        """Return a Gantt with the resources held now but by ``gone`` jobs, a plan's jobs, and the new bags so far."""
-        if gone or id(plan) not in self._planned:
-            gantt = self._gantt(job for job in self._holding.values() if job.id not in gone)
-            jobs = {job.id: job for job in self._snapshot.asking if not job.besteffort}
+    def _beside(self, plan: Plan, task: WaitingJob, gone: Collection[int] = ()) -> Gantt:
+        """Return a Gantt with the resources held now but by ``gone`` jobs, a plan's jobs, and the new bags so far.
+
+        Planned jobs that give way to ``task`` are left out.
+        """
+        key = id(plan), self._precedence.depth(task)
+        if gone or key not in self._planned:
+            gantt = self._gantt(self._others(task, gone))
+            jobs = {job.id: job for job in self._snapshot.asking if not self._precedence.yields(job, task)}
             for placement in plan.placements:
                 if (
                     placement.start is not None
@@ -514,8 +522,8 @@ class _Room:
                 gantt.enter(task, claim, everywhere=True)
             if gone:
                 return gantt
-            self._planned[id(plan)] = plan, gantt
-        return self._planned[id(plan)][1]
+            self._planned[key] = plan, gantt
+        return self._planned[key][1]
 
     def _gantt(self, others: Iterable[HoldingJob]) -> Gantt:
         gantt = Gantt(replace(self._snapshot, waiting=self._jobs))
@@ -577,9 +585,16 @@ class _Room:
         alive = self._options.alive(task)[0]
         return alive if alive.matcher.match(alive.matcher.usable) else self._options.reservable(task)[0]
 
-    def _leaving(self, job: HoldingJob) -> HoldingJob:
-        """Return a job as an obstacle for tasks: a best-effort job ends in time, as it does for reservations."""
-        if not job.besteffort or job.start > self._snapshot.now:
+    def _others(self, task: WaitingJob, gone: Collection[int]) -> Iterator[HoldingJob]:
+        """Yield the jobs but ``gone`` ones as obstacles for ``task``."""
+        return (self._leaving(job, task) for job in self._holding.values() if job.id not in gone)
+
+    def _leaving(self, job: HoldingJob, task: WaitingJob) -> HoldingJob:
+        """Return a job as an obstacle for ``task``: one that gives way ends in time, as it does for reservations.
+
+        What is promised does not give way before it has begun.
+        """
+        if job.start > self._snapshot.now or job.id in self._promised or not self._precedence.yields(job, task):
             return job
         snapshot = self._snapshot
         lead = max(snapshot.rules.besteffort_kill_before_reservation, snapshot.security_time) + job.checkpoint

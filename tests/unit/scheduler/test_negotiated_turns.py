@@ -17,7 +17,7 @@ from oarpy.negotiation.core.clusters import clusters_of
 from oarpy.negotiation.core.events import EstimatedStart, GivenHosts, ViewChange
 from oarpy.negotiation.core.line import FreedHosts, KeptHosts, KeptPlace, NegotiatingJob
 from oarpy.scheduler.decide import Decisions, decide
-from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import DEFAULT_QUEUES, HoldingJob, Queue, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 from tests.harness.scheduling_cases import cluster, job, running
 
@@ -44,6 +44,7 @@ def decided(
     share: float = 1.0,
     most: int = 200,
     places: Mapping[int, KeptPlace] | None = None,
+    queues: tuple[Queue, ...] = DEFAULT_QUEUES,
 ) -> Decisions:
     """Decide at an instant about jobs and applications on four hosts of one core."""
     applications = [one for one in jobs if isinstance(one, tuple)]
@@ -61,7 +62,7 @@ def decided(
     )
     waiting = [*(one for one in jobs if isinstance(one, WaitingJob)), *(waiting for waiting, _ in applications)]
     holding = tuple(one for one in jobs if isinstance(one, HoldingJob))
-    return decide(Snapshot(now, FOUR, waiting=tuple(waiting), holding=holding, step=negotiation))
+    return decide(Snapshot(now, FOUR, queues=queues, waiting=tuple(waiting), holding=holding, step=negotiation))
 
 
 def started(made: Decisions) -> list[int]:
@@ -197,6 +198,22 @@ def test_a_ghost_gives_way_by_counts() -> None:
     assert [one.bits for one in negotiated_by(made).ghosts] == [0b1100]
     (view,) = [one for one in negotiated_by(made).events if isinstance(one, ViewChange)]
     assert view.changes["all"].flat(10) == [10, 5, 4, 45, 2]
+
+
+def test_a_ghost_does_not_get_hosts_of_jobs_that_have_yet_to_give_way() -> None:
+    queues = (Queue("default", 3), Queue("guests", 5, gives_way_to=("default",)))
+    ahead, guest = job(2, "/network_address=2", 50, submitted=1), running(5, "4", 0, 300, queue="guests")
+    left = FreedHosts(1, 0b0011, 300)
+    made = decided(guest, ahead, application(7, 3, ranked=5), freed=(left,), queues=queues)
+    assert started(made) == [2]
+    assert [one.bits for one in negotiated_by(made).ghosts] == [0b0100]
+
+
+def test_a_job_that_gives_way_to_applications_takes_no_hosts_from_a_ghost() -> None:
+    queues = (Queue("default", 3), Queue("guests", 5, gives_way_to=("default",)))
+    guest = job(2, "/network_address=1", 50, submitted=1, queue="guests")
+    made = decided(guest, application(7, 2, ranked=5), freed=(FreedHosts(1, ALL_FOUR, 300),), queues=queues)
+    assert started(made) == []
 
 
 @pytest.mark.parametrize(("now", "begun"), [(12, []), (15, [2])])

@@ -15,8 +15,9 @@ from oarpy.grid.door.answers.idle_processors import fitting_processors
 from oarpy.grid.door.call_context import CallContext
 from oarpy.model.errors import AdmissionRefused, NotFound
 from oarpy.scheduler.gantt.demands import CompiledRequests
+from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.rules.reservations import OVERRUN
-from oarpy.scheduler.snapshot import Snapshot
+from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.store.grid import door_parts
 
 
@@ -29,7 +30,7 @@ class _Held(NamedTuple):
 
 
 def slots(context: CallContext, call: Slots) -> list[FreeSlot]:
-    """Answer ``slots``; empty for a request that the cluster refuses. Best-effort jobs hold nothing: they give way."""
+    """Answer ``slots``; empty for a request that the cluster refuses. Jobs that give way to it hold nothing."""
     request = call.request
     planned = planned_queues.queues(context, 0)
     try:
@@ -39,7 +40,7 @@ def slots(context: CallContext, call: Slots) -> list[FreeSlot]:
     snapshot = planned.snapshot
     ways = CompiledRequests(snapshot, context.reader.get().matchers).alive(job)
     own = {row.job for row in door_parts.named(context.connection, context.broker, call.without).values()}
-    held = [hold for hold in _held(context, snapshot, own) if hold.begin < call.end and call.begin < hold.end]
+    held = [hold for hold in _held(context, snapshot, job, own) if hold.begin < call.end and call.begin < hold.end]
     steps: list[FreeSlot] = []
     for instant, taken in _taken(held, call.begin, call.end):
         free = snapshot.usable & ~taken
@@ -71,17 +72,20 @@ def _taken(held: Iterable[_Held], begin: float, end: float) -> Iterator[tuple[fl
             before = taken
 
 
-def _held(context: CallContext, snapshot: Snapshot, own: set[int]) -> Iterator[_Held]:
-    """Yield the holdings of jobs other than ``own``, in whole seconds, with the security time on both sides."""
-    margin, platform = snapshot.security_time, snapshot.platform
+def _held(context: CallContext, snapshot: Snapshot, part: WaitingJob, own: set[int]) -> Iterator[_Held]:
+    """Yield the holdings of jobs other than ``own``, in whole seconds, with the security time on both sides.
+
+    Jobs that give way to the ``part`` are left out.
+    """
+    margin, platform, yields = snapshot.security_time, snapshot.platform, Precedence.of(snapshot).yields
     for job in snapshot.holding:
-        if not job.besteffort and job.id not in own:
+        if job.id not in own and not yields(job, part):
             bits = job.bits if job.bits is not None else platform.bits_of(job.resources)
             end = max(job.end, snapshot.now + OVERRUN) if job.start <= snapshot.now else job.end
             yield _Held(floor(job.start - margin), ceil(end + margin), bits | job.given_back)
     places = foreseen(context.connection, platform)
     for waiting in snapshot.waiting:
-        if not waiting.besteffort and waiting.id not in own and (place := places.get(waiting.id)):
+        if waiting.id not in own and not yields(waiting, part) and (place := places.get(waiting.id)):
             yield _Held(floor(place.start - margin), ceil(place.end + margin), place.bits)
     for outage in snapshot.outages:
         yield _Held(outage.begin, outage.end, outage.bits)
