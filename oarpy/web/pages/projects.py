@@ -29,5 +29,13 @@ def shown(request: Request, identity: Reader, name: str) -> Response:
         project, members = projects.shown(session, name)
         may = projects.coordinates(session, name)
     giving = giving_way_text(project.row) if project.row.gives_way_to else ""
-    of_page = {"project": project, "members": members, "may": may, "giving": giving}
-    return page(request, identity, "project.html", **of_page, roles=projects.ROLES)
+    return page(
+        request,
+        identity,
+        "project.html",
+        project=project,
+        members=members,
+        may=may,
+        giving=giving,
+        roles=projects.ROLES,
+    )
