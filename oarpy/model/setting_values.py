@@ -26,8 +26,8 @@ FORESEEING: frozenset[PolicyName] = frozenset({"conservative", "fcfs"})
 """Policies that foresee a start for every waiting job that may ever start on this platform."""
 
 DEVICE_RULES = (
-    *("/dev/nvidia[0-9]*: own", "/dev/dri/*: own"),
-    *("/dev/nvidia*: any", "/dev/nvidia-caps/*: any", "/dev/kfd: any"),
+    *("/dev/nvidia[0-9]*: own", "/dev/nvidia-caps/*: own", "/dev/dri/*: own"),
+    *("/dev/nvidia*: any", "/dev/kfd: any"),
 )
 """The files of GPUs that a job opens only if it has that GPU, or any."""
 _HOLDERS = ("own", "any")

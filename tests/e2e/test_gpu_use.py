@@ -20,10 +20,10 @@ NVML = r"""
 #include <stdlib.h>
 #include <unistd.h>
 
-typedef struct { char address[32]; } Card;
+typedef struct { char address[64]; unsigned int ids[2]; } Card;
 typedef struct { unsigned int gpu, memory; } Rates;
 typedef struct { unsigned long long total, free, used; } Memory;
-static Card cards[8];
+static Card cards[32];
 static int seen;
 
 int nvmlInit_v2(void) { return 0; }
@@ -33,6 +33,16 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char *address, Card **card) {
     *card = &cards[seen++];
     return 0;
 }
+int nvmlDeviceGetMaxMigDeviceCount(Card *card, unsigned int *most) { *most = 7; return 0; }
+int nvmlDeviceGetMigDeviceHandleByIndex(Card *card, unsigned int place, Card **part) {
+    if (place % 2 == 0) return 6;
+    snprintf(cards[seen].address, 64, "%s.%u", card->address, place);
+    cards[seen].ids[0] = place, cards[seen].ids[1] = place == 5;
+    *part = &cards[seen++];
+    return 0;
+}
+int nvmlDeviceGetGpuInstanceId(Card *part, unsigned int *id) { *id = part->ids[0]; return 0; }
+int nvmlDeviceGetComputeInstanceId(Card *part, unsigned int *id) { *id = part->ids[1]; return 0; }
 static long told(Card *card, const char *what) {
     char path[512];
     long value = -1;
@@ -106,6 +116,18 @@ def test_what_drivers_tell_is_told(driver: Driver, library: Path) -> None:
     }
     driver.send(MeasureGpus((3,)))
     assert [gpu.number for gpu in driver.expect(GpuUse).gpus] == [3]
+
+
+def test_the_memory_of_parts_of_a_card_is_told(driver: Driver, library: Path, machine: Path) -> None:
+    told = machine / "proc/driver/nvidia/gpus/0000:11:00.0"
+    told.mkdir(parents=True)
+    (told / "information").write_text("Device Minor: \t 1\n")
+    for part in ("gi3/ci0", "gi5/ci0", "gi5/ci1"):
+        (machine / "proc/driver/nvidia/capabilities/gpu1/mig" / part).mkdir(parents=True)
+    (library / "0000:11:00.0.5.used").write_text("512")
+    (library / "0000:11:00.0.3.used").write_text("64")
+    driver.send(MeasureGpus((1, 2, 3)))
+    assert driver.expect(GpuUse).gpus == (MeasuredGpu(1, None, 64, 1 << 30), MeasuredGpu(3, None, 512, 1 << 30))
 
 
 def test_a_driver_that_hangs_holds_up_nobody(driver: Driver, library: Path, machine: Path) -> None:

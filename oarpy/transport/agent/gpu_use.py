@@ -99,13 +99,33 @@ def _of_nvidia(root: str, cards: list[tuple[int, Gpu]]) -> Iterator[MeasuredGpu]
     if library.nvmlInit_v2() != 0:
         return
     for number, card in cards:
-        handle, rates, memory = ctypes.c_void_p(), _Rates(), _Memory()
-        if library.nvmlDeviceGetHandleByPciBusId_v2(card.address.encode(), ctypes.byref(handle)) != 0:
+        handle, rates, memory = _handle(library, card), _Rates(), _Memory()
+        if handle is None:
             continue
         busy = min(rates.gpu, 100) if _told(library.nvmlDeviceGetUtilizationRates, handle, rates) else None
         known = _told(library.nvmlDeviceGetMemoryInfo, handle, memory)
         yield MeasuredGpu(number, busy, memory.used if known else None, memory.total if known else None)
     library.nvmlShutdown()
+
+
+def _handle(library: ctypes.CDLL, card: Gpu) -> ctypes.c_void_p | None:
+    """Return how NVML calls a card, or a part of it; None if it knows none. It does not tell how busy a part is."""
+    handle, part, most = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint()
+    if library.nvmlDeviceGetHandleByPciBusId_v2(card.address.encode(), ctypes.byref(handle)) != 0:
+        return None
+    if card.instance is None:
+        return handle
+    if library.nvmlDeviceGetMaxMigDeviceCount(handle, ctypes.byref(most)) != 0:
+        return None
+    for place in range(most.value):  # places may be empty
+        if library.nvmlDeviceGetMigDeviceHandleByIndex(handle, place, ctypes.byref(part)) != 0:
+            continue
+        ids = ctypes.c_uint(), ctypes.c_uint()
+        library.nvmlDeviceGetGpuInstanceId(part, ctypes.byref(ids[0]))
+        library.nvmlDeviceGetComputeInstanceId(part, ctypes.byref(ids[1]))
+        if (ids[0].value, ids[1].value) == card.instance:
+            return part
+    return None
 
 
 def _told(question: Callable[..., int], handle: ctypes.c_void_p, answer: ctypes.Structure) -> bool:

@@ -1,6 +1,8 @@
 """The graphics processors of this machine: which there are, how programs call them, and which files open them.
 
-They are numbered by their PCI addresses, as ``nvidia-smi`` does: that is the property ``gpudevice`` of resources.
+They are numbered by their PCI addresses, as ``nvidia-smi`` does: that is the property ``gpudevice`` of resources. A
+card that NVIDIA's driver divides (Multi-Instance GPU, MIG) counts as its instances: each computes for itself, with
+memory of its own. The driver tells of them below ``/proc/driver/nvidia/capabilities``.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ _CUDA_ORDER = "CUDA_DEVICE_ORDER"
 NVIDIA, AMD = "0x10de", "0x1002"
 _DISPLAY_CLASSES = ("0x0300", "0x0302", "0x0380")
 _NVIDIA_MAJOR = 195
+_CAPABILITIES = "nvidia-caps"
+"""The driver's name for the files that open parts of a card, and for their folder below ``/dev``."""
+_INSTANCE = re.compile(r"(?:gi|ci)(\d+)", re.ASCII)
 _UUID = re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 """The driver writes question marks until it has asked the card."""
 _UNIQUE_ID = re.compile(r"(?:0x)?([0-9a-f]{1,16})", re.ASCII)
@@ -26,21 +31,35 @@ class Gpu:
     """A graphics processor that computes. ``uuid`` is empty where its driver tells none.
 
     ``near`` are the threads close to it, none where the machine does not tell. ``files`` are the names below ``/dev``
-    that open it, each with its major and minor number; they may be there or not.
+    that open it, each with its major and minor number; they may be there or not. ``instance`` has the driver's numbers
+    of the GPU instance and the compute instance of a part of a card; None for a whole card. Parts of a card have files
+    in common.
     """
 
-    __slots__ = ("address", "files", "near", "uuid", "vendor")
+    __slots__ = ("address", "files", "instance", "near", "uuid", "vendor")
 
-    def __init__(self, address: str, vendor: str, near: list[int], uuid: str, files: dict[str, tuple[int, int]]):
+    def __init__(
+        self,
+        address: str,
+        vendor: str,
+        near: list[int],
+        uuid: str,
+        files: dict[str, tuple[int, int]],
+        instance: tuple[int, int] | None = None,
+    ):
         self.address = address
         self.vendor = vendor
         self.near = near
         self.uuid = uuid
         self.files = files
+        self.instance = instance
 
 
 def gpus(root: str) -> list[Gpu]:
-    """Return the graphics processors that compute, in the order of their addresses; ``root`` is the machine's."""
+    """Return the graphics processors that compute, in the order of their addresses; ``root`` is the machine's.
+
+    The instances of a divided card take its place, in the order of their numbers.
+    """
     base = os.path.join(root, "sys/bus/pci/devices")
     cards = []
     for address in sorted(os.listdir(base)) if os.path.isdir(base) else []:
@@ -50,7 +69,8 @@ def gpus(root: str) -> list[Gpu]:
             facts = _told_by_driver(root, address) if vendor == NVIDIA else {}
             uuid = _uuid_of_nvidia(facts) if vendor == NVIDIA else _uuid_of_amd(path)
             files = {**_drawing_files(path), **_nvidia_file(facts)}
-            cards.append(Gpu(address, vendor, numbers(read_line(os.path.join(path, "local_cpulist"))), uuid, files))
+            card = Gpu(address, vendor, numbers(read_line(os.path.join(path, "local_cpulist"))), uuid, files)
+            cards += _instances(root, card, facts.get("Device Minor", "")) or [card]
     return cards
 
 
@@ -115,6 +135,44 @@ def _uuid_of_amd(path: str) -> str:
 def _nvidia_file(facts: dict[str, str]) -> dict[str, tuple[int, int]]:
     minor = facts.get("Device Minor", "")
     return {f"/dev/nvidia{minor}": (_NVIDIA_MAJOR, int(minor))} if minor.isdigit() else {}
+
+
+def _instances(root: str, card: Gpu, minor: str) -> list[Gpu]:
+    """Return the parts of a card of NVIDIA that compute by themselves; none where the card is not divided."""
+    major = _major_of_capabilities(root)
+    base = os.path.join(root, "proc/driver/nvidia/capabilities", f"gpu{minor}", "mig")
+    parts = []
+    for gpu_instance, folder in _numbered(base):
+        for compute_instance, inner in _numbered(folder):
+            uuid = f"MIG-{card.uuid}/{gpu_instance}/{compute_instance}" if card.uuid else ""
+            files = {**card.files, **_capability_file(folder, major), **_capability_file(inner, major)}
+            parts.append(Gpu(card.address, card.vendor, card.near, uuid, files, (gpu_instance, compute_instance)))
+    return parts
+
+
+def _numbered(folder: str) -> list[tuple[int, str]]:
+    """Return the folders of the instances in a folder of the driver, by their numbers."""
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    matches = [(match, name) for name in names if (match := _INSTANCE.fullmatch(name))]
+    return sorted((int(match[1]), os.path.join(folder, name)) for match, name in matches)
+
+
+def _capability_file(folder: str, major: int | None) -> dict[str, tuple[int, int]]:
+    """Return the file below ``/dev`` for the right to use an instance."""
+    facts = dict(line.split(": ", 1) for line in read_line(os.path.join(folder, "access")).splitlines() if ": " in line)
+    minor = facts.get("DeviceFileMinor", "")
+    if major is None or not minor.isdigit():
+        return {}
+    return {f"/dev/{_CAPABILITIES}/nvidia-cap{minor}": (major, int(minor))}
+
+
+def _major_of_capabilities(root: str) -> int | None:
+    """Return the major number that the kernel gave to the files of capabilities."""
+    for line in read_line(os.path.join(root, "proc/devices")).splitlines():
+        number, _, name = line.strip().partition(" ")
+        if name == _CAPABILITIES and number.isdigit():
+            return int(number)
+    return None
 
 
 def _drawing_files(path: str) -> dict[str, tuple[int, int]]:

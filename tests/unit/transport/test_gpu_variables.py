@@ -46,6 +46,42 @@ def machine(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def divide(root: Path, minor: int, instances: dict[tuple[int, int], tuple[int, int]]) -> None:
+    """Divide a card as NVIDIA's driver shows it: minor numbers of the rights to use the two instances of each part."""
+    (root / "proc/devices").write_text("Character devices:\n195 nvidia-frontend\n511 nvidia-caps\n\nBlock devices:\n")
+    mig = root / f"proc/driver/nvidia/capabilities/gpu{minor}/mig"
+    for (gpu_instance, compute_instance), rights in instances.items():
+        inner = mig / f"gi{gpu_instance}/ci{compute_instance}"
+        inner.mkdir(parents=True)
+        for folder, right in zip((inner.parent, inner), rights, strict=True):
+            (folder / "access").write_text(f"DeviceFileMinor: {right}\nDeviceFileMode: 292\nDeviceFileModify: 1\n")
+
+
+@pytest.fixture
+def divided(machine: Path) -> Path:
+    """The same machine; its first card is divided into three parts, of which two are of one GPU instance."""
+    divide(machine, 1, {(11, 0): (228, 229), (2, 1): (147, 149), (2, 0): (147, 148)})
+    return machine
+
+
+def test_the_parts_of_a_divided_card_are_gpus(divided: Path) -> None:
+    found = gpus(str(divided))
+    parts = [f"MIG-{UUIDS[0]}/2/0", f"MIG-{UUIDS[0]}/2/1", f"MIG-{UUIDS[0]}/11/0"]
+    assert [gpu.uuid for gpu in found] == [*parts, "GPU-000000c0ffee1234", UUIDS[1]]
+    assert [gpu.instance for gpu in found] == [(2, 0), (2, 1), (11, 0), None, None]
+    assert variables(found, (1, 4))["CUDA_VISIBLE_DEVICES"] == f"{parts[1]},{UUIDS[1]}"
+
+
+def test_a_job_may_not_open_the_other_parts_of_its_card(divided: Path) -> None:
+    devices = Devices(str(divided), RULES)
+    others = [("c", 195, 0)] + [("c", 226, minor) for minor in (0, 2, 128, 130)]
+    assert devices.denied((0,)) == others + [("c", 511, minor) for minor in (149, 228, 229)]
+    assert devices.denied((2,)) == others + [("c", 511, minor) for minor in (147, 148, 149)]
+    whole = Devices(str(divided), RULES).denied((4,))
+    assert ("c", 195, 1) in whole
+    assert [device for device in whole if device[1] == 511] == [("c", 511, n) for n in (147, 148, 149, 228, 229)]
+
+
 def test_uuids_and_files_as_the_drivers_tell_them(machine: Path) -> None:
     found = gpus(str(machine))
     assert [gpu.uuid for gpu in found] == [UUIDS[0], "GPU-000000c0ffee1234", UUIDS[1]]

@@ -47,11 +47,14 @@ class Devices:
         if own is None or not self.rules:
             return []
         cards = gpus(self._root)
-        owners = {path: number for number, card in enumerate(cards) for path in card.files}
+        owners: dict[str, set[int]] = {}
+        for number, card in enumerate(cards):
+            for path in card.files:
+                owners.setdefault(path, set()).add(number)
         denied = set()
         for path, device in self._governed(cards):
             whose = next(word for pattern, word in self.rules if _fits(path, pattern))
-            if not own or (whose == OWN and _owner(path, owners) not in own):
+            if not own or (whose == OWN and _owners(path, owners).isdisjoint(own)):
                 denied.add(device)
         return sorted(denied)
 
@@ -82,8 +85,8 @@ def _fits(path: str, pattern: str) -> bool:
     return path.count("/") == pattern.count("/") and fnmatch.fnmatchcase(path, pattern)
 
 
-def _owner(path: str, owners: dict[str, int]) -> int | None:
-    """Return the number of the GPU that a file belongs to; None for any other file.
+def _owners(path: str, owners: dict[str, set[int]]) -> set[int]:
+    """Return the numbers of the GPUs that a file belongs to: several for parts of one card, none for any other file.
 
     Where the machine lists no file of this kind, the number at the end of the name is the number of the GPU.
     """
@@ -91,5 +94,5 @@ def _owner(path: str, owners: dict[str, int]) -> int | None:
         return owners[path]
     match = _NUMBER.fullmatch(path)
     if match is None or any((other := _NUMBER.fullmatch(known)) and other[1] == match[1] for known in owners):
-        return None
-    return int(match[2])
+        return set()
+    return {int(match[2])}
