@@ -51,6 +51,9 @@ def oarsub(
     connect: Annotated[
         bool, typer.Option("-C", "--connect", help="Open a shell in a running job: oarsub -C [ID].")
     ] = False,
+    windows: Annotated[
+        bool, typer.Option("--x11", help="Show windows of an interactive job on your display, as ssh -X does: -I -X.")
+    ] = False,
     scanscript: Annotated[
         bool,
         typer.Option(
@@ -149,6 +152,7 @@ def oarsub(
         scan_script=scanscript,
         ignore_directives=ignore_directives,
     )
+    _check_windows(options, asked=windows)
     if every is not None:
         once = {"-C": connect, "--wait": wait, "--dry-run": dry_run, "--resubmit": resubmit is not None}
         once |= {"--resubmit-failed": resubmit_failed is not None, "--accept": accept is not None}
@@ -191,13 +195,13 @@ def oarsub(
         _show(session, submitted, _patience(session, submitted, answer_timeout), form, verbose=verbose)
         if submitted.kind is not None and not (as_json or no_hint):
             _propose(session, submitted)
-    _stay(submitted, interactive="interactive" in options.flags, wait=wait, as_json=as_json)
+    _stay(submitted, interactive="interactive" in options.flags, windows=windows, wait=wait, as_json=as_json)
 
 
-def _stay(submitted: Submitted, *, interactive: bool, wait: bool, as_json: bool) -> None:
+def _stay(submitted: Submitted, *, interactive: bool, windows: bool, wait: bool, as_json: bool) -> None:
     """Stay with an interactive job, or until the jobs are over, if that was asked for."""
     if interactive:
-        _hold_session(submitted.job_ids[0], as_json=as_json)
+        _hold_session(submitted.job_ids[0], as_json=as_json, windows=windows)
     if wait:
         _wait_for_ends(submitted)
 
@@ -271,6 +275,16 @@ def _check_wait(others: Mapping[str, bool]) -> None:
     for word, given in others.items():
         if given:
             raise UsageError(f"--wait with {word}", hint="--wait is for jobs that are submitted with a command")
+
+
+def _check_windows(options: Options, *, asked: bool) -> None:
+    """Refuse -X without an interactive job, or without a display to show windows on."""
+    if not asked:
+        return
+    if "interactive" not in options.flags:
+        raise UsageError("--x11 without -I", hint="oarsh -X -j ID HOST shows windows of a job that runs")
+    if not current().environment.get("DISPLAY"):
+        raise UsageError("-X without a display: DISPLAY is not set", hint="leave -X out, or log in here with ssh -X")
 
 
 def _check_new(given: Mapping[str, bool], *, again: bool) -> None:
@@ -349,11 +363,11 @@ def _connect(options: Options, *, as_json: bool) -> NoReturn:
     raise typer.Exit(0)
 
 
-def _hold_session(job_id: int, *, as_json: bool) -> NoReturn:
+def _hold_session(job_id: int, *, as_json: bool, windows: bool) -> NoReturn:
     """Wait for the job, and give its user a shell there."""
     from oarpy.client.jobs import interactive
 
-    raise typer.Exit(interactive.run_interactive(job_id, interactive.silent if as_json else say))
+    raise typer.Exit(interactive.run_interactive(job_id, interactive.silent if as_json else say, windows=windows))
 
 
 def _propose(session: Session, submitted: Submitted) -> None:

@@ -20,6 +20,7 @@ from oarpy.configuration import Configuration, load
 from oarpy.frontend import local_files
 from oarpy.frontend.submission_environment import submission_environment
 from oarpy.frontend.terminal import RawTerminal
+from oarpy.frontend.windowed_shell import WindowedShell
 from oarpy.model.errors import Unreachable
 
 if TYPE_CHECKING:
@@ -58,6 +59,12 @@ class Streams(Protocol):
         """Return what :meth:`receive` would, for input that arrived while input began.
 
         ``fileno`` does not signal it.
+        """
+
+    def open_shell(self, job: int, node: str) -> None:
+        """Open a shell with windows on a node of a job, on the caller's own streams.
+
+        From now on a line is received when that has ended, which is its exit status, and nothing else.
         """
 
     def end_input(self) -> None:
@@ -166,9 +173,12 @@ class ProcessStreams:
         self.ended = True
         self._terminal: RawTerminal | None = None
         self._poll: select.epoll | None = None
+        self._shell: WindowedShell | None = None
 
     def fileno(self) -> int:
-        """Standard input, with a terminal also the changes of its size."""
+        """Standard input, with a terminal also the changes of its size; or what tells that a shell has ended."""
+        if self._shell is not None:
+            return self._shell.fileno()
         return 0 if self._poll is None else self._poll.fileno()
 
     def begin_input(self, *, terminal: bool) -> Size | None:
@@ -186,9 +196,17 @@ class ProcessStreams:
         """Return nothing: input is read when it is received."""
         return []
 
+    def open_shell(self, job: int, node: str) -> None:
+        """Start ssh; nothing is read meanwhile."""
+        self.ended = False
+        self._shell = WindowedShell(job, node)
+
     def end_input(self) -> None:
-        """Read no more."""
+        """Read no more, and end a shell whose job is over."""
         self.ended = True
+        if self._shell is not None:
+            shell, self._shell = self._shell, None
+            shell.close()
         if self._poll is not None:
             self._poll.close()
             self._poll = None
@@ -198,6 +216,10 @@ class ProcessStreams:
 
     def receive(self) -> list[bytes | Size]:
         """Read the input that waits; a closed or broken standard input is at its end."""
+        if self._shell is not None:
+            line = self._shell.status_line()
+            self.end_input()
+            return [line, b""]
         ready = {0} if self._poll is None else {file for file, _ in self._poll.poll(0)}
         pieces: list[bytes | Size] = []
         if self._terminal is not None and self._terminal.fileno() in ready:

@@ -1,7 +1,8 @@
 """The streams of this process as the streams of a program far away, through the gateway.
 
 The gateway says which input it wants, at first ``none``. The answer to ``terminal`` is the size of the terminal, again
-at each change. Without a terminal it is the same as ``plain``, and the size is none.
+at each change. Without a terminal it is the same as ``plain``, and the size is none. Instead of input it may want a
+shell with windows, if that was asked for: ssh then has our streams, and its exit status is all that goes there.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ from oarpy.wire.frames import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from oarpy.frontend.terminal import RawTerminal
+    from oarpy.frontend.windowed_shell import WindowedShell
 
 _CHUNK = 1 << 16
 
 
-def attach(connection: socket, channel: Channel) -> object:
-    """Carry input there and output here until the exit status comes, and return it.
+def attach(connection: socket, channel: Channel, command: str, arguments: Sequence[str]) -> object:
+    """Carry input there and output here until the exit status of ``command`` comes, and return it.
 
     Raises :class:`Gone` and :class:`Malformed`. Sending never waits: the other side may be waiting for us to read.
     """
@@ -44,7 +46,7 @@ def attach(connection: socket, channel: Channel) -> object:
     # The program far away gets these by itself where they are meant for a whole job; here they would end it.
     for number in (signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
-    attachment = _Attachment(connection)
+    attachment = _Attachment(connection, command, arguments)
     try:
         return attachment.carry(channel.received())
     finally:
@@ -54,13 +56,16 @@ def attach(connection: socket, channel: Channel) -> object:
 class _Attachment:
     """The kind of standard input that is wanted, and the bytes on their way."""
 
-    def __init__(self, connection: socket) -> None:
+    def __init__(self, connection: socket, command: str, arguments: Sequence[str]) -> None:
         self._connection = connection
+        self._command = command
+        self._arguments = arguments
         self._frames = Frames()
         self._outgoing = b""
         self._reading = False
         self._interrupted = False
         self._terminal: RawTerminal | None = None
+        self._shell: WindowedShell | None = None
 
     def carry(self, received: bytes) -> object:
         """See :func:`attach`."""
@@ -73,7 +78,10 @@ class _Attachment:
         return status
 
     def release(self) -> None:
-        """Give the terminal back."""
+        """Give the terminal back, and end a shell whose job is over."""
+        if self._shell is not None:
+            shell, self._shell = self._shell, None
+            shell.close()
         if self._terminal is not None:
             terminal, self._terminal = self._terminal, None
             terminal.leave()
@@ -86,6 +94,9 @@ class _Attachment:
             data = _read_input()
             self._reading = bool(data)
             self._outgoing += pack(CONTENT, data)
+        if self._shell is not None and self._shell.fileno() in ready:
+            self._outgoing += pack(CONTENT, self._shell.status_line()) + pack(CONTENT, b"")
+            self.release()
         if self._outgoing:
             self._outgoing = _send(self._connection, self._outgoing)
         if ready.get(self._connection.fileno(), 0) & ~select.POLLOUT:
@@ -100,6 +111,8 @@ class _Attachment:
                 poll.register(0, select.POLLIN)
             if self._terminal is not None:
                 poll.register(self._terminal, select.POLLIN)
+            if self._shell is not None:
+                poll.register(self._shell, select.POLLIN)
         return dict(poll.poll())
 
     def _interrupt(self) -> None:
@@ -119,7 +132,10 @@ class _Attachment:
                 if "exit" in message:
                     self.release()
                     return message["exit"]
-                self._change_input(message)
+                if "windows" in message:
+                    self._open_shell(message)
+                else:
+                    self._change_input(message)
             else:
                 raise Malformed("content that nobody asked for")
         return None
@@ -136,6 +152,16 @@ class _Attachment:
 
                 self._terminal = RawTerminal()
             self._send_size()
+
+    def _open_shell(self, message: Mapping[str, object]) -> None:
+        from oarpy.frontend.windowed_shell import WindowedShell, was_asked_for
+
+        job, node = message["windows"], message.get("node")
+        if type(job) is not int or type(node) is not str:
+            raise Malformed("a message that is not understood")
+        if self._command != "oarsub" or not was_asked_for(self._arguments):
+            raise Malformed("a shell with windows was to be opened, which was not asked for")
+        self._shell = WindowedShell(job, node)
 
     def _send_size(self) -> None:
         rows, columns = (0, 0) if self._terminal is None else self._terminal.size()

@@ -101,7 +101,7 @@ class _Talk:
                 if "attached" in message:
                     from oarpy.frontend.attachment import attach
 
-                    return _number(attach(self._connection, self._channel))
+                    return _number(attach(self._connection, self._channel, self._command, self._arguments))
                 self._answer(message)
             else:
                 raise Malformed("content that nobody asked for")

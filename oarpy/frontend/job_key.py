@@ -68,7 +68,7 @@ def _by_a_step(job: str, host: str) -> list[str]:
         _refuse(f"'{job}' is not the name of a job (such as 12, last or @NAME)")
     if node is None:
         _refuse(f"'{host}' is not the name of a host (oarstat -j ID names those of a job)")
-    through = f"ProxyCommand={shlex.quote(_oarsh())} -j {job} -W localhost:%p {node[2]}"
+    through = f"ProxyCommand={shlex.quote(oarsh_path())} -j {job} -W localhost:%p {node[2]}"
     return ["-o", through, *(["-o", f"SetEnv=OAR_JOB_ID={job}"] if job.isdigit() else [])]
 
 
@@ -86,10 +86,10 @@ def become_ssh(arguments: Sequence[str]) -> None:
 
 def copy(arguments: Sequence[str]) -> NoReturn:
     """Become scp over ``oarsh``, the ``oarsh`` beside this program if there is one."""
-    _become("oarcp", ["scp", "-O", "-S", _oarsh(), *arguments])
+    _become("oarcp", ["scp", "-O", "-S", oarsh_path(), *arguments])
 
 
-def _oarsh() -> str:
+def oarsh_path() -> str:
     """Return ``oarsh`` beside this program, its name alone where there is none."""
     beside = os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), "oarsh")
     return beside if os.path.exists(beside) else "oarsh"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Mapping
 from contextlib import suppress
 
 from oarpy.client.caller import Size
@@ -76,9 +77,16 @@ class RemoteStreams:
         except Gone as error:
             raise BrokenPipeError(errno.EPIPE, str(error)) from None
 
+    def open_shell(self, job: int, node: str) -> None:
+        """Have the caller open it."""
+        self._send_message({"windows": job, "node": node})
+
     def _tell(self, wanted: str) -> None:
+        self._send_message({"input": wanted})
+
+    def _send_message(self, message: Mapping[str, object]) -> None:
         try:
-            self._channel.send_message({"input": wanted})
+            self._channel.send_message(message)
         except Gone as error:
             raise BrokenPipeError(errno.EPIPE, str(error)) from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import getpass
 import json
+import shutil
 import socket
 import socketserver
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 
 from oarpy.local_cluster.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
 from tests.harness.sshd_nodes import find_sshd, make_key
+from tests.harness.terminal_session import TerminalSession
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -239,40 +241,101 @@ def test_lines_for_the_configuration_of_ssh(cluster: Sandbox, job: str, tmp_path
     assert oarsh(cluster, "-j", job).stderr.startswith(b"oarsh: no host given")
 
 
-def test_ports_are_forwarded_by_ssh_through_the_job(cluster: Sandbox, job: str, echo_port: int, tmp_path: Path) -> None:
-    """The sshd is one of the test's user: it lets in as a node's does where users may log in."""
+@pytest.fixture
+def log_ins(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """An sshd of the test's user, which lets in as a node's does where users may log in: the settings to reach it.
+
+    Windows are shown by a display of which only the name is there.
+    """
     make_key(tmp_path / "host_key")
     (tmp_path / "keys").write_text(make_key(tmp_path / "key") + "\n")
+    (tmp_path / "xauth").write_text("#!/bin/sh\ncat >/dev/null\n")
+    (tmp_path / "xauth").chmod(0o755)
     (tmp_path / "sshd_config").write_text(
         f"HostKey {tmp_path}/host_key\nAuthorizedKeysFile {tmp_path}/keys\nStrictModes no\nPermitRootLogin yes\n"
-        f"UsePAM no\nListenAddress 127.0.0.1\nPidFile none\nPort {(ssh_port := free_port())}\nAcceptEnv OAR_JOB_ID\n"
+        f"UsePAM no\nListenAddress 127.0.0.1\nPidFile none\nPort {(port := free_port())}\nAcceptEnv OAR_JOB_ID\n"
+        f"X11Forwarding yes\nXAuthLocation {tmp_path}/xauth\n"
     )
-    port = free_port()
     Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-    settings = [f"UserKnownHostsFile={tmp_path}/known", "StrictHostKeyChecking=no", "IdentitiesOnly=yes"]
-    given = [word for setting in (*settings, f"IdentityFile={tmp_path}/key") for word in ("-o", setting)]
-    words = [
-        command("oarsh"),
-        "-N",
-        "-L",
-        f"{port}:localhost:{echo_port}",
-        "-p",
-        str(ssh_port),
-        "-j",
-        job,
-        *given,
-        "n1",
-    ]
-    with (
-        subprocess.Popen([find_sshd(), "-D", "-f", str(tmp_path / "sshd_config")]) as sshd,
-        subprocess.Popen(words, env=cluster.environment()) as forwarding,
-    ):
+    with subprocess.Popen([find_sshd(), "-D", "-f", str(tmp_path / "sshd_config")]) as sshd:
+        yield {
+            "Port": str(port),
+            "UserKnownHostsFile": f"{tmp_path}/known",
+            "StrictHostKeyChecking": "no",
+            "IdentitiesOnly": "yes",
+            "IdentityFile": f"{tmp_path}/key",
+            "XAuthLocation": "/bin/true",
+            "ForwardX11Trusted": "yes",
+        }
+        sshd.terminate()
+
+
+def test_ports_are_forwarded_by_ssh_through_the_job(
+    cluster: Sandbox, job: str, echo_port: int, log_ins: dict[str, str]
+) -> None:
+    port = free_port()
+    given = [word for name, value in log_ins.items() for word in ("-o", f"{name}={value}")]
+    words = [command("oarsh"), "-N", "-L", f"{port}:localhost:{echo_port}", "-j", job, *given, "n1"]
+    with subprocess.Popen(words, env=cluster.environment()) as forwarding:
         until(lambda: answers(port), "the port is forwarded")
-        shown = [*words[:1], "-A", "-p", str(ssh_port), "-j", job, *given, "n2", "echo $OAR_JOB_ID"]
+        shown = [*words[:1], "-A", "-j", job, *given, "n2", "echo $OAR_JOB_ID"]
         done = subprocess.run(shown, env=cluster.environment(), capture_output=True, text=True, check=False)
         forwarding.terminate()
-        sshd.terminate()
     assert done.stdout == f"{job}\n", done
+
+
+@pytest.mark.parametrize("gateway", [{}, {"OARPY_GATEWAY_SOCKET": ""}], ids=["gateway", "direct"])
+def test_the_shell_of_an_interactive_job_has_windows(
+    cluster: Sandbox, log_ins: dict[str, str], tmp_path: Path, gateway: dict[str, str]
+) -> None:
+    settings = {**log_ins, "RemoteCommand": "env PS1=ready: sh -i"}
+    (tmp_path / "ssh_config").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    (tmp_path / "ssh").write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {tmp_path}/ssh_config "$@"\n')
+    (tmp_path / "ssh").chmod(0o755)
+    variables = {**cluster.environment(), "DISPLAY": "nowhere:7", **gateway}
+    variables["PATH"] = f"{tmp_path}:{variables['PATH']}"
+    asked = [command("oarsub"), "-IX", "-l", "/nodes=1/core=1"]
+    with TerminalSession(asked, variables) as session:
+        session.expect("OAR_JOB_ID=")
+        session.expect("# Connect to OAR job ")
+        session.expect("ready:")
+        session.type("echo on=$DISPLAY of=$OAR_JOB_ID; stty size\n")
+        session.expect("on=localhost:")
+        session.expect("30 90")
+        job = session.text.partition("OAR_JOB_ID=")[2].split()[0]
+        assert f" of={job}\r\n" in session.text
+        session.type("exit 3\n")
+        session.expect(f"# Disconnected from OAR job {job}")
+        assert session.wait() == 3
+    cluster.wait_for([int(job)], ["Terminated"], DEADLINE)
+
+
+def test_a_job_that_ends_takes_its_shell_with_windows(cluster: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "ssh").write_text("#!/bin/sh\necho here; exec sleep 600\n")
+    (tmp_path / "ssh").chmod(0o755)
+    variables = {**cluster.environment(), "DISPLAY": "nowhere:7"}
+    variables["PATH"] = f"{tmp_path}:{variables['PATH']}"
+    with TerminalSession([command("oarsub"), "-I", "-X", "-l", "/nodes=1/core=1"], variables) as session:
+        session.expect("here")
+        job = session.text.partition("OAR_JOB_ID=")[2].split()[0]
+        cluster.run("oardel", job)
+        assert session.wait() != 0
+    cluster.wait_for([int(job)], ["Error"], DEADLINE)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--x11", "date"], "oarsub: --x11 without -I (oarsh -X -j ID HOST shows windows of a job that runs)\n"),
+        (["-I", "-X"], "oarsub: -X without a display: DISPLAY is not set (leave -X out, or log in here with ssh -X)\n"),
+    ],
+)
+def test_windows_that_cannot_be_shown_are_refused(cluster: Sandbox, words: list[str], said: str) -> None:
+    variables = {name: value for name, value in cluster.environment().items() if name != "DISPLAY"}
+    done = subprocess.run(
+        [command("oarsub"), *words], env=variables, capture_output=True, text=True, timeout=DEADLINE, check=False
+    )
+    assert (done.returncode, done.stderr, done.stdout) == (2, said, "")
 
 
 def free_port() -> int:

@@ -14,6 +14,7 @@ from oarpy.client.jobs.job_steps import RunningJob
 from oarpy.client.jobs.selection import JobSelection, one_job, parse_one
 from oarpy.client.rendering import local_date, one_line
 from oarpy.client.session import Session, open_session
+from oarpy.frontend.windowed_shell import WAIT_FOR_STATUS
 from oarpy.model.errors import NotFound, OarpyError, UsageError
 from oarpy.model.states import FINAL_STATES, JobState
 from oarpy.store.database import Connection, reachable
@@ -45,10 +46,11 @@ Say = Callable[[str], None]
 """Takes a line for the user, to be shown at once."""
 
 
-def run_interactive(job_id: int, say: Say) -> int:
+def run_interactive(job_id: int, say: Say, *, windows: bool = False) -> int:
     """Wait until a job of kind INTERACTIVE runs, give its user a shell there, and return the shell's exit status.
 
     The job ends with the shell. If the user leaves before it runs, by an interrupt or otherwise, the job is deleted.
+    ``windows``: the shell is one of ssh, which shows windows of the job on the user's display.
     """
     with ExitStack() as stack:
         with _deleted_when_left(job_id, say):
@@ -56,7 +58,8 @@ def run_interactive(job_id: int, say: Say) -> int:
             streams = stack.enter_context(current().attached())
             job = _StartWait(job_id, streams, say).job()
             say("# Starting...")
-        status = _shell(job, streams, say, lead=True)
+        shell = _windowed_shell if windows else _shell
+        status = shell(job, streams, say, lead=True)
     say(f"# Disconnected from OAR job {job_id}")
     return status
 
@@ -154,6 +157,16 @@ def _shell(job: RunningJob, streams: Streams, say: Say, *, lead: bool) -> int:
         terminal = job_steps.open_terminal(streams, current().environment)
         spec = job_steps.step_spec(job, job.nodes[0], "", terminal=terminal, lead=lead)
         return job_steps.exit_status(job_steps.relay(steps, steps.start(job.nodes[0], spec), streams))
+
+
+def _windowed_shell(job: RunningJob, streams: Streams, say: Say, *, lead: bool) -> int:
+    """Have the caller's ssh be the shell, and a step wait for its exit status."""
+    number, node = job.launch.spec.job, job.nodes[0]
+    say(f"# Connect to OAR job {number} via the node {node.name}")
+    with job_steps.steps_of(job) as steps:
+        step = steps.start(node, job_steps.step_spec(job, node, WAIT_FOR_STATUS, lead=lead))
+        streams.open_shell(number, node.name)
+        return job_steps.exit_status(job_steps.relay(steps, step, streams))
 
 
 class _StartWait:

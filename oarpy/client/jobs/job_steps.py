@@ -281,6 +281,9 @@ class Collected:
         """Return nothing."""
         return []
 
+    def open_shell(self, job: int, node: str) -> None:
+        """Nothing opens."""
+
     def end_input(self) -> None:
         """Nothing ends."""
 

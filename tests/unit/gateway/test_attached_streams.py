@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 from collections.abc import Iterator
 
 import pytest
 
 from oarpy.client.caller import Size
+from oarpy.frontend.attachment import attach
 from oarpy.gateway.attached_streams import RemoteStreams
-from oarpy.wire.frames import CONTENT, OUTPUT, Channel, pack, pack_message, read_message
+from oarpy.wire.frames import CONTENT, OUTPUT, Channel, Malformed, pack, pack_message, read_message
 
 
 @pytest.fixture
@@ -50,6 +52,26 @@ def test_plain_input_is_not_waited_for(ends: tuple[RemoteStreams, socket.socket]
     assert asked(caller) == "plain"
     streams.end_input()
     assert asked(caller) == "none"
+
+
+def test_a_shell_of_the_caller_tells_its_status_alone(ends: tuple[RemoteStreams, socket.socket]) -> None:
+    streams, caller = ends
+    streams.open_shell(7, "n1")
+    _, payload = Channel(caller).receive()
+    assert read_message(payload) == {"windows": 7, "node": "n1"}
+    caller.sendall(pack(CONTENT, b"3\n") + pack(CONTENT, b""))
+    assert streams.receive() == [b"3\n", b""]
+
+
+@pytest.mark.parametrize(("command", "arguments"), [("oarsub", ["-I"]), ("oarsh", ["-X", "n1"])])
+def test_no_shell_is_opened_that_was_not_asked_for(
+    ends: tuple[RemoteStreams, socket.socket], monkeypatch: pytest.MonkeyPatch, command: str, arguments: list[str]
+) -> None:
+    streams, caller = ends
+    streams.open_shell(7, "n1")
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with pytest.raises(Malformed, match="not asked for"):
+        attach(caller, Channel(caller), command, arguments)
 
 
 def test_an_interrupt_is_one_here_too(ends: tuple[RemoteStreams, socket.socket]) -> None:
