@@ -65,11 +65,14 @@ class EnergySaving:
             command = settings.wake_command if order == "wake" else settings.sleep_command
             outcome = run_for(command, names, settings.command_timeout)
             with connection.transaction():
+                told = addresses(outcome.output) if order == "wake" else {}
                 if outcome.failure:
                     power.record_failure(connection, names, order, outcome.failure)
                 else:
                     power.record_sent(connection, names, order)
-                power.record_addresses(connection, names, addresses(outcome.output) if order == "wake" else {})
+                # those of a command that failed may stand where they stood
+                heard = [name for name in names if name in told or not outcome.failure]
+                power.record_addresses(connection, heard, told)
                 notifications.tell(connection, "metascheduler")
             word = f"{order} {len(names)} nodes{': ' + outcome.failure if outcome.failure else ''}"
         return Outcome(word, again=len(due) > 0, wake_at=_next_look(rows, now))

@@ -10,6 +10,7 @@ import pytest
 from oarpy.configuration import Configuration
 from oarpy.elastic.elastic_nodes import ElasticNodes
 from oarpy.modules.energy import EnergySaving, addresses
+from oarpy.store.platform import power
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
@@ -218,6 +219,35 @@ def test_a_node_that_could_not_be_created_is_tried_again(cloud: Cloud) -> None:
     cloud.create()
     assert cloud.cluster.state(job) == "Running"
     assert cloud.spool.read_text() == "c1\n"
+
+
+def test_a_node_that_may_stand_is_still_reached_where_it_stood(cloud: Cloud) -> None:
+    job = cloud.cluster.submit("/nodes=2")
+    cloud.create()
+    reached = "SELECT network_address, host, port FROM nodes ORDER BY 1"
+    stood = cloud.cluster.sql(reached)
+    assert stood == [("c1", "there", 22), ("c2", "there", 22)]
+    cloud.breaks("later")
+    cloud.cluster.end(job)
+    cloud.cluster.settle()
+    cloud.rest()
+    assert [row[1:3] for row in cloud.tries()] == [("sleep", 1), ("sleep", 1)]
+    assert cloud.cluster.sql(reached) == stood
+    cloud.cluster.submit("/nodes=2")
+    cloud.create()
+    assert [row[1:3] for row in cloud.tries()] == [("wake", 1), ("wake", 1)]
+    assert cloud.cluster.sql(reached) == stood
+
+
+def test_new_orders_come_before_those_that_failed(cloud: Cloud) -> None:
+    cloud.breaks("no room")
+    cloud.cluster.submit("/nodes=1")
+    cloud.create()
+    cloud.due()
+    cloud.cluster.submit("/nodes=1")
+    cloud.cluster.settle()
+    rows = power.asked(cloud.cluster.connection)
+    assert [(row.node, row.tries, row.due) for row in rows] == [("c2", 0, True), ("c1", 1, True)]
 
 
 def test_a_node_that_cannot_be_created_in_time_is_suspected(cloud: Cloud) -> None:

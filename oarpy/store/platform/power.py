@@ -41,11 +41,11 @@ _LONGEST_PAUSE = 3600.0
 NEW_ORDER = "asked_at = now(), sent_at = NULL, tries = 0, retry_at = NULL, failure = ''"
 """What a new order does to the row of a former one."""
 
-# What waits for longest is first: no node that fails again and again keeps others from their turn.
+# What waits for longest is first, and what failed comes last: nodes that fail keep no others from their turn.
 _ASKED = """
     SELECT network_address, asked, sent_at IS NOT NULL, sent_at IS NULL AND coalesce(retry_at <= now(), true),
            tries, retry_at
-    FROM node_power ORDER BY coalesce(retry_at, asked_at), network_address
+    FROM node_power ORDER BY tries > 0, coalesce(retry_at, asked_at), network_address
 """
 _FAILED_ORDERS = """
     SELECT asked, array_agg(network_address ORDER BY network_address), max(tries), failure
