@@ -105,9 +105,9 @@ class OarsubCommand(DocumentCommand):
             raise
 
     def invoke(self, ctx: Context) -> Any:  # type: ignore[override]
-        """Run the command. ``-X`` is XML, as with OAR, but windows for an interactive job."""
+        """Run the command. ``-X`` is XML, as with OAR, but windows for the interactive jobs of ``oarsub``."""
         values = ctx.params
-        if values["interactive"] and values["as_xml"] and was_asked_for(current().arguments):
+        if values.get("interactive") and values["as_xml"] and was_asked_for(current().arguments):
             values["as_xml"], values["windows"] = False, True
         return super().invoke(ctx)
 
