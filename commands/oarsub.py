@@ -21,6 +21,7 @@ from oarpy.client.submission.command_line import OarsubCommand, given_options, w
 from oarpy.client.submission.options import Options
 from oarpy.client.submission.reservation_answer import ReservationAnswer, wait_for_answers
 from oarpy.client.submission.submission import Submitted, submit
+from oarpy.frontend.windowed_shell import was_asked_for
 from oarpy.model.errors import AdmissionRefused, Unreachable, UsageError
 from oarpy.model.submission import OPTIONS
 
@@ -35,13 +36,24 @@ def main() -> None:
     run(app, "oarsub")
 
 
+class InteractiveCommand(OarsubCommand):
+    """``-X`` is XML, as with OAR, but windows for an interactive job."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        """Run the command by what ``-X`` means for it."""
+        values = ctx.params
+        if values["interactive"] and values["as_xml"] and was_asked_for(current().arguments):
+            values["as_xml"], values["windows"] = False, True
+        return super().invoke(ctx)
+
+
 _ANSWER_TIMEOUT = 60.0
 """Seconds in which a pass answers."""
 _LONGEST_NUMBER = 19
 """Digits that a number of the database may have."""
 
 
-@app.command(cls=OarsubCommand)
+@app.command(cls=InteractiveCommand)
 @with_options(OPTIONS)
 def oarsub(
     command: Annotated[

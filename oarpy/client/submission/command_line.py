@@ -9,10 +9,8 @@ from typing import Annotated, Any, Final
 import typer
 from typer import Context
 
-from oarpy.client.caller import current
 from oarpy.client.options.documents import DocumentCommand
 from oarpy.client.submission.options import Options
-from oarpy.frontend.windowed_shell import was_asked_for
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import TYPES, Usable
 from oarpy.model.submission import OPTIONS
@@ -103,13 +101,6 @@ class OarsubCommand(DocumentCommand):
             if name in ELSEWHERE:
                 raise UsageError(f"there is no option {name}", hint=ELSEWHERE[name]) from None
             raise
-
-    def invoke(self, ctx: Context) -> Any:  # type: ignore[override]
-        """Run the command. ``-X`` is XML, as with OAR, but windows for the interactive jobs of ``oarsub``."""
-        values = ctx.params
-        if values.get("interactive") and values["as_xml"] and was_asked_for(current().arguments):
-            values["as_xml"], values["windows"] = False, True
-        return super().invoke(ctx)
 
     def format_epilog(self, ctx: Context, formatter: Any) -> None:  # type: ignore[override]
         """Write the job types behind the options."""
