@@ -136,7 +136,11 @@ CHANGES = {
         "retry_at": "retry_at = now()",
         "network_address": "network_address = 'n3'",
     },
-    "projects": {"gives_way_to": "gives_way_to = '{{staff}}', grace = 60 WHERE project = 'default'"},
+    "projects": {
+        "gives_way_to": "gives_way_to = '{{}}' WHERE project = 'guests'",
+        "parent": "parent = NULL WHERE project = 'default'",
+        "project": "project = 'former' WHERE project = 'default'",
+    },
     "queues": {
         "gives_way_to": "gives_way_to = '{{empty}}' WHERE queue_name = 'default'",
         "active": "active = false WHERE queue_name = 'default'",
@@ -289,7 +293,8 @@ INSERT INTO resource_properties VALUES ('gpu', 'integer');
 INSERT INTO consumables VALUES ('disk', 'network_address', 'count'), ('tape', 'network_address', 'count');
 INSERT INTO queues (queue_name, priority) VALUES ('empty', 1);
 UPDATE queues SET policy = 'fairshare' WHERE queue_name = 'default';
-INSERT INTO projects (project) VALUES ('default'), ('staff');
+INSERT INTO projects (project, parent, gives_way_to, grace) VALUES
+    ('staff', NULL, '{}', 0), ('guests', NULL, '{staff}', 1), ('default', 'guests', '{}', 0);
 INSERT INTO quota_sets VALUES ('night'), ('day');
 INSERT INTO quotas (max_jobs, set_name) VALUES (100, 'night');
 INSERT INTO quota_periods (set_name, weekday, begins, ends) VALUES ('night', 2, '02:00', '12:00');

@@ -110,10 +110,15 @@ _HOLDING = """
                AS walltime,
            coalesce(array_agg(a.resource_id) FILTER (WHERE NOT a.suspended), '{}') AS resources,
            -- who is to die is asked for a checkpoint that has a date already, or for none; the function is dear for
-           -- thousands of jobs, so it is asked only about those that may give way
+           -- thousands of jobs, so it is asked only about those of queues and projects that give way
            CASE WHEN max(k.job_id) IS NOT NULL THEN 0
                 WHEN j.queue_name = ANY (ARRAY(SELECT q.queue_name FROM queues q WHERE q.gives_way_to <> '{}'))
-                     OR EXISTS (SELECT FROM projects p WHERE p.gives_way_to <> '{}')
+                     OR j.project = ANY (ARRAY(
+                         WITH RECURSIVE giving (project) AS (
+                             SELECT p.project FROM projects p WHERE p.gives_way_to <> '{}'
+                             UNION
+                             SELECT p.project FROM projects p JOIN giving g ON p.parent = g.project)
+                         SELECT project FROM giving))
                 THEN extract(epoch FROM time_to_leave(j))
                 ELSE extract(epoch FROM j.checkpoint) END::float8 AS checkpoint,
            coalesce(array_agg(a.resource_id) FILTER (WHERE a.suspended), '{}') AS suspended,
