@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Double,
-    ForeignKey,
-    Identity,
-    Index,
-    Integer,
-    Numeric,
-    SmallInteger,
-    Text,
-    text,
-)
+from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, Identity, Index, Numeric, Text, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from oarpy.store.schema.columns import AUTHOR, CLOCK, INSTANT, column, rule, table
+from oarpy.store.schema.rules import manner_of_giving_way
 
 projects = table(
     "projects",
@@ -66,23 +55,7 @@ projects = table(
         "projects whose jobs may take the resources of its jobs and of those below it, as jobs of higher levels may",
         default="{}",
     ),
-    column(
-        "manner",
-        Text,
-        "how these give way: end; requeue, submitted again; suspend, until their resources are free again",
-        default="end",
-        check="manner IN ('end', 'requeue', 'suspend')",
-    ),
-    column(
-        "grace",
-        Integer,
-        "seconds that they have between the signal and their end",
-        default=0,
-        check="grace BETWEEN 0 AND 86400",
-    ),
-    column(
-        "grace_signal", SmallInteger, "signal that they get then", default=15, check="grace_signal BETWEEN 1 AND 64"
-    ),
+    *manner_of_giving_way("these", "they"),
     rule("no_parent_of_its_own", "parent <> project"),
     rule("projects_give_way_to_others", "NOT project = ANY (gives_way_to)"),
     Index("projects_parent", "parent", postgresql_where=text("parent IS NOT NULL")),

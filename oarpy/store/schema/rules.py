@@ -16,8 +16,33 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TIME, ExcludeConstraint
+from sqlalchemy.sql.schema import SchemaItem
 
 from oarpy.store.schema.columns import AUTHOR, CLOCK, INSTANT, NOW, column, rule, table
+
+
+def manner_of_giving_way(jobs: str, them: str) -> tuple[SchemaItem, ...]:
+    """Return the columns that say how some jobs give way, called so in the first meaning and in the second."""
+    return (
+        column(
+            "manner",
+            Text,
+            f"how {jobs} give way: end; requeue, submitted again; suspend, until their resources are free again",
+            default="end",
+            check="manner IN ('end', 'requeue', 'suspend')",
+        ),
+        column(
+            "grace",
+            Integer,
+            f"seconds that {them} have between the signal and their end",
+            default=0,
+            check="grace BETWEEN 0 AND 86400",
+        ),
+        column(
+            "grace_signal", SmallInteger, "signal that they get then", default=15, check="grace_signal BETWEEN 1 AND 64"
+        ),
+    )
+
 
 queues = table(
     "queues",
@@ -33,23 +58,7 @@ queues = table(
         "queues whose jobs may take the resources of its jobs, as jobs of higher levels may",
         default="{}",
     ),
-    column(
-        "manner",
-        Text,
-        "how its jobs give way: end; requeue, submitted again; suspend, until their resources are free again",
-        default="end",
-        check="manner IN ('end', 'requeue', 'suspend')",
-    ),
-    column(
-        "grace",
-        Integer,
-        "seconds that its jobs have between the signal and their end",
-        default=0,
-        check="grace BETWEEN 0 AND 86400",
-    ),
-    column(
-        "grace_signal", SmallInteger, "signal that they get then", default=15, check="grace_signal BETWEEN 1 AND 64"
-    ),
+    *manner_of_giving_way("its jobs", "its jobs"),
     rule("queues_give_way_to_others", "NOT queue_name = ANY (gives_way_to)"),
 )
 
