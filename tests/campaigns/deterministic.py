@@ -47,12 +47,10 @@ from tests.campaigns.interleaving import run_together
 from tests.campaigns.told import HEARS, Oracle
 from tests.campaigns.virtual_brokers import VirtualBroker
 from tests.campaigns.virtual_cluster import (
-    LEVELLED,
     LEVELS,
     MODULES,
     NODES,
     PROJECTS,
-    SETTINGS,
     Counts,
     Doom,
     Process,
@@ -168,8 +166,8 @@ class Run:
 
     def __init__(self, database: virtual_time.Database, seed: int, kinds: Collection[str] = ()) -> None:
         self.temper = temper_of(seed)
-        settings = LEVELLED if self.temper.lower else SETTINGS
-        self.cluster = VirtualCluster(database, random.Random(f"messages of {seed}"), settings)
+        levelled = self.temper.lower > 0
+        self.cluster = VirtualCluster(database, random.Random(f"messages of {seed}"), levelled=levelled)
         self.cluster.slow, self.cluster.doubled = self.temper.slow, self.temper.doubled
         self.cluster.broken = self.temper.broken
         self.oracle = Oracle(self.cluster)

@@ -28,7 +28,6 @@ import psycopg
 
 from oarpy import configuration
 from oarpy.client.session import Session as UserSession
-from oarpy.configuration import Configuration
 from oarpy.modules.accounting import Accounting
 from oarpy.modules.automaton import PATIENCE, PATIENT, REACTIONS
 from oarpy.modules.canceller import Canceller
@@ -66,7 +65,7 @@ SETTINGS = with_settings(
         **dict.fromkeys(("metascheduler", "launcher", "canceller", "monitor", "accounting"), 240.0),
     },
 )
-LEVELLED = replace(SETTINGS, submission=replace(SETTINGS.submission, projects="members"))
+_LEVELLED = replace(SETTINGS, submission=replace(SETTINGS.submission, projects="members"))
 """The settings where projects give way, too."""
 AGAIN = 99
 """The exit code with which an idempotent job asks to be run again."""
@@ -239,11 +238,11 @@ class Wire:
 class VirtualCluster:
     """The cluster. Its own session, ``control``, is nobody's: what it looks at is what users could see."""
 
-    def __init__(self, database: Database, chance: random.Random, settings: Configuration = SETTINGS) -> None:
+    def __init__(self, database: Database, chance: random.Random, *, levelled: bool) -> None:
         self.database = database
         self.clock = Clock()
         self.chance = chance
-        self.settings = settings
+        self.settings = settings = _LEVELLED if levelled else SETTINGS
         self.counts = Counts()
         self.history: list[str] = []
         self._digest = hashlib.sha256()

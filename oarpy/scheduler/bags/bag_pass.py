@@ -518,8 +518,8 @@ class _Room:
                         placement.start, placement.end - placement.start, placement.bits, way.consumes, levels
                     )
                     gantt.enter(jobs[placement.job], claim)
-            for task, claim in self._entered:
-                gantt.enter(task, claim, everywhere=True)
+            for entered, claim in self._entered:
+                gantt.enter(entered, claim, everywhere=True)
             if gone:
                 return gantt
             self._planned[key] = plan, gantt
