@@ -10,6 +10,7 @@ from typing import Any
 from research.runs.experiment import Parameters, RunList, Values
 
 _TIMING = "timing.json"
+_DRAFT = ".new"
 
 
 class KeptRuns:
@@ -18,6 +19,7 @@ class KeptRuns:
     def __init__(self, folder: Path, experiment: RunList) -> None:
         self._folder, self._experiment = folder, experiment
         (folder / "runs").mkdir(parents=True, exist_ok=True)
+        _remove_drafts(folder)
         self._seconds: dict[str, float] = _read(folder / _TIMING) or {}
 
     def forget(self) -> None:
@@ -54,6 +56,12 @@ def _read(path: Path) -> Any:
 
 
 def _write(path: Path, values: object) -> None:
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
-    new.write_text(json.dumps(values) + "\n", encoding="utf-8")
-    new.replace(path)
+    draft = path.with_name(f"{path.name}.{os.getpid()}{_DRAFT}")
+    draft.write_text(json.dumps(values) + "\n", encoding="utf-8")
+    draft.replace(path)
+
+
+def _remove_drafts(folder: Path) -> None:
+    """Remove what a process that was killed had begun to write."""
+    for draft in folder.rglob(f"*.json.*{_DRAFT}"):
+        draft.unlink()

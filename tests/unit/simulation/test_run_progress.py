@@ -42,3 +42,12 @@ def test_a_terminal_shows_the_time_that_is_left_on_one_line(tmp_path: Path) -> N
     assert [line.endswith(" left") for line in during] == [True, True]
     assert last == "runs: 3 done, 0 kept from before, 3 in all\n"
     assert told(tmp_path, 3, Terminal()) == "\r\x1b[Kruns: 0 done, 3 kept from before, 3 in all\n"
+
+
+def test_what_a_killed_process_had_begun_to_write_is_removed(tmp_path: Path) -> None:
+    told(tmp_path, 2, io.StringIO())
+    written = sorted(tmp_path.rglob("*.json"))
+    for file in written:
+        file.with_name(f"{file.name}.12345.new").touch()
+    assert told(tmp_path, 2, io.StringIO()) == "runs: 0 done, 2 kept from before, 2 in all\n"
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == written
