@@ -3,7 +3,8 @@
 A queue may name other queues that its jobs give way to; it is below each of them then. Queues that name none are on the
 top level, 0. So it is with projects where they pay, and a project is at least as deep as the one above it. The level of
 a job is that of its queue or of its project, whichever is deeper. A job may take the resources of running jobs on
-deeper levels, and never those of its own level or a higher one::
+deeper levels, and never those of its own level or a higher one. What is promised, the place of an accepted reservation
+that has not begun, is taken by nobody: it counts as held on the top level, but for best-effort jobs::
 
     0  default, night      give way to nobody
     1  guests              gives way to default
@@ -14,7 +15,7 @@ deeper levels, and never those of its own level or a higher one::
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 from oarpy.scheduler.levels import depths
@@ -28,14 +29,14 @@ LOWEST: Final = 1_000_000
 class Precedence:
     """The levels of the jobs of a snapshot."""
 
-    def __init__(self, queues: Mapping[str, int], projects: Mapping[str, int]) -> None:
-        self._queues, self._projects = queues, projects
+    def __init__(self, queues: Mapping[str, int], projects: Mapping[str, int], snapshot: Snapshot) -> None:
+        self._queues, self._projects, self._snapshot = queues, projects, snapshot
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Precedence:
         """Return the levels by the queues and projects of ``snapshot``."""
         projects = snapshot.projects
-        return cls(_levels_of(snapshot.queues), {} if projects is None else projects.levels)
+        return cls(_levels_of(snapshot.queues), {} if projects is None else projects.levels, snapshot)
 
     @property
     def levelled(self) -> bool:
@@ -47,7 +48,17 @@ class Precedence:
         if job.besteffort:
             return LOWEST
         level = self._queues.get(job.queue, 0)
-        return max(level, self._projects.get(job.project, 0)) if self._projects else level
+        if self._projects:
+            level = max(level, self._projects.get(job.project, 0))
+        return 0 if level and isinstance(job, HoldingJob) and self._is_promised(job) else level
+
+    def _is_promised(self, job: HoldingJob) -> bool:
+        """Tell whether a job that holds resources has not begun; a reservation may wait for a while after its date."""
+        return job.start > self._snapshot.now or job.id in self._reserved
+
+    @cached_property
+    def _reserved(self) -> frozenset[int]:
+        return frozenset(reservation.job.id for reservation in self._snapshot.reservations)
 
     def yields(self, holder: Job, other: Job) -> bool:
         """Tell whether ``holder`` gives way to ``other``."""

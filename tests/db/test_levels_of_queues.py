@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
@@ -109,6 +110,32 @@ def test_a_job_has_its_grace_after_the_signal(cluster: SmallCluster) -> None:
     cluster.offset += 61
     cluster.settle()
     assert cluster.states([guest, higher]) == ["Error", "Running"]
+
+
+def test_a_reservation_hears_no_where_a_lower_level_is_promised_its_hosts(cluster: SmallCluster) -> None:
+    date = cluster.now() + timedelta(hours=1)
+    guest = cluster.submit("/nodes=2,walltime=1:0:0", queue="guests", reservation=date)
+    cluster.settle()
+    asked = [cluster.submit("/nodes=1,walltime=1:0:0", reservation=date + timedelta(minutes=late)) for late in (30, 61)]
+    cluster.settle()
+    assert cluster.states([guest, *asked]) == ["Waiting", "Error", "Waiting"]
+    assert cluster.verdict(asked[1]) == ("reserved", "accepted reservation")
+    assert "refused: its resources are not free" in cluster.job(asked[0], "message")
+
+
+def test_nobody_starts_across_the_date_that_a_lower_level_is_promised(cluster: SmallCluster) -> None:
+    guest = cluster.submit("/nodes=2,walltime=1:0:0", queue="guests", reservation=cluster.now() + timedelta(minutes=30))
+    cluster.settle()
+    short, long = cluster.submit("/nodes=1,walltime=0:20:0"), cluster.submit("/nodes=1,walltime=2:0:0")
+    cluster.settle()
+    assert cluster.states([guest, short, long]) == ["Waiting", "Running", "Waiting"]
+    cluster.end(short)
+    cluster.settle()
+    cluster.offset += 1801
+    cluster.plan()
+    assert cluster.states([guest, long]) == ["toLaunch", "Waiting"], "it begins on its date"
+    cluster.settle()
+    assert cluster.states([guest, long]) == ["Error", "Running"], "and gives way when it runs"
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -79,6 +79,22 @@ def test_what_jobs_have_that_give_way_to_it_is_free_in_its_first_view(
     one.say("subscribe")
     one.hear("subscribed")
     assert all(len(profile) == 1 for profile in one.hear("changeNotify")["changes"].values())
+
+
+def test_what_they_are_promised_is_busy_in_its_first_view(running: GatewayProcess, connection: Connection) -> None:
+    connection.execute("INSERT INTO queues (queue_name, priority, gives_way_to) VALUES ('guests', 5, '{default}')")
+    date = datetime.now(UTC) + timedelta(hours=1)
+    wanted = "-l", "/nodes=3,walltime=1:0:0", "sleep 1"
+    guest = running.start("oarsub", "-q", "guests", "-r", f"{date:%Y-%m-%d %H:%M:%S}", *wanted)
+    assert guest.stdout is not None
+    assert guest.stdout.readline().startswith("OAR_JOB_ID=")
+    decide(connection)
+    assert guest.wait(TIMEOUT) == 0, "it is accepted"
+    one = launcher(running)
+    one.say("subscribe")
+    one.hear("subscribed")
+    profiles = one.hear("changeNotify")["changes"].values()
+    assert [profile[2::2] for profile in profiles if len(profile) > 1] == [[0, 1]] * 2, "free until the date, then busy"
 
 
 def test_it_asks_is_told_its_start_and_its_hosts_and_gives_them_back(

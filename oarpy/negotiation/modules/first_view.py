@@ -64,8 +64,8 @@ def first_view(
 def _left(connection: Connection, snapshot: Snapshot, application: WaitingJob) -> Gantt:
     """Return the occupation after the last pass: by holders, by jobs with a place, and by hosts kept back.
 
-    Jobs that give way to the ``application`` are left out. No pass has yet seen resources freed since then: they are
-    busy as long as their job might have held them.
+    Jobs that give way to the ``application`` are left out, but for promised reservations. No pass has yet seen
+    resources freed since then: they are busy as long as their job might have held them.
     """
     gantt = Gantt(snapshot)
     gantt.protect(snapshot.holding, snapshot.besteffort_minimum_life)

@@ -86,8 +86,10 @@ def quota_use(probe: Probe) -> QuotaUse | None:
         return None
     instant, default_type = max(probe.snapshot.now, limit.begin), probe.snapshot.platform.default_type
     resources, hours, jobs = 0, 0.0, []
+    yields = Precedence.of(probe.snapshot).yields
     for hold in _everybody(probe):
-        if not limit.counts(hold.job) or not roles_of(hold.job).counted or not _is_seen(hold.job, probe):
+        # the probed job sees no job that gives way to it
+        if not limit.counts(hold.job) or not roles_of(hold.job).counted or yields(hold.job, probe.job):
             continue
         amount = (hold.claim.bits & default_type).bit_count()
         if amount and hold.claim.start <= instant < hold.claim.end + probe.snapshot.security_time:
@@ -113,8 +115,3 @@ def _everybody(probe: Probe) -> Iterator[_Holding]:
     for waiting in snapshot.asking:
         if waiting.id in claims and waiting.id != probe.job.id:
             yield _Holding(waiting, claims[waiting.id], running=False)
-
-
-def _is_seen(job: Job, probe: Probe) -> bool:
-    """Tell whether the probed job sees ``job``: it sees no job that gives way to it."""
-    return not Precedence.of(probe.snapshot).yields(job, probe.job)

@@ -130,7 +130,7 @@ class Gantt:
     def around(cls, snapshot: Snapshot, asking: WaitingJob, others: Iterable[HoldingJob]) -> Gantt:
         """Return a Gantt of the jobs that bound one job: ``others``, without jobs that may give way to it.
 
-        Young ones of these are protected and stay in. All of ``others`` bound a best-effort job.
+        Young and promised ones of these stay in. All of ``others`` bound a best-effort job.
         """
         gantt, others = cls(replace(snapshot, waiting=(asking,))), list(others)
         yields = gantt._precedence.yields

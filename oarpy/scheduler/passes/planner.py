@@ -128,7 +128,8 @@ class Planner:
     def stages(self) -> Iterator[Stage]:
         """Yield the queues by decreasing priority, those of equal priority together, level by level.
 
-        Jobs do not see the resources of jobs on lower levels, unless these are protected. Best-effort jobs come last.
+        Jobs do not see the resources of jobs on lower levels, unless these are protected or promised. Best-effort jobs
+        come last.
         """
         known = {queue.name for queue in self._snapshot.queues}
         waiting: dict[int, list[WaitingJob]] = {}

@@ -1,4 +1,7 @@
-"""Giving way by levels, against a naive reading of the rule: nobody goes where idle resources do, nor for an equal."""
+"""Giving way by levels, against a naive reading of the rule: nobody goes where idle resources do, nor for an equal.
+
+Nobody gets what is promised, whatever the levels.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,7 @@ QUEUES = [
 ]
 CORES = 6
 queues = st.sampled_from(sorted(LEVEL))
+members = st.sampled_from(sorted(LEVEL.keys() - {"besteffort"}))
 projects = st.sampled_from(sorted(LEVEL_OF_PROJECT))
 
 
@@ -65,6 +69,27 @@ def scenarios(draw: st.DrawFn, most: int) -> dict[str, Any]:
         "jobs": jobs,
         "policy": draw(st.sampled_from(["conservative", "easy"])),
     }
+
+
+@st.composite
+def promised(draw: st.DrawFn, most: int) -> dict[str, Any]:
+    """Draw a scenario with accepted reservations behind the running jobs; some of the jobs ask for dates themselves."""
+    scenario = draw(scenarios(most))
+    free = dict.fromkeys(range(1, CORES + 1), 0)
+    for one in scenario["running"]:
+        free |= dict.fromkeys(one["resources"], one["start"] + one["walltime"])
+    scenario["reservations"] = []
+    for number in range(200, 200 + draw(st.integers(1, 4))):
+        cores = draw(st.lists(st.integers(1, CORES), min_size=1, max_size=CORES, unique=True))
+        start = max(free[core] for core in cores) + draw(st.integers(0, 40))
+        walltime = draw(st.integers(1, 60))
+        free |= dict.fromkeys(cores, start + walltime)
+        asked = {"requests": [{"resources": f"/core={len(cores)}", "walltime": walltime}], "reservation": start}
+        job = {"id": number, "user": "eve", "queue": draw(members), "project": draw(projects), **asked}
+        scenario["reservations"].append({"job": job, "start": start, "walltime": walltime, "resources": cores})
+    for job in scenario["jobs"]:
+        job["reservation"] = draw(st.none() | st.integers(0, 200))
+    return scenario
 
 
 def decided(scenario: dict[str, Any]) -> Decisions:
@@ -126,6 +151,35 @@ def test_nobody_goes_for_an_equal_nor_where_idle_resources_do(scenario: dict[str
             others = [other for other in made.plan.placements if other.job != placement.job and other.start is not None]
             taken = {core for other in others if (other.start or 0) < end for core in other.resources}
             assert len(set(range(1, CORES + 1)) - busy - taken) < width(job)
+
+
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(promised(most=6))
+def test_nobody_gets_what_is_promised(scenario: dict[str, Any]) -> None:
+    made = decided(scenario)
+    promises = {one["job"]["id"]: one for one in scenario["reservations"]}
+    assert not promises.keys() & set(made.victims)
+    for placement in made.plan.placements:
+        for one in promises.values():
+            if (
+                placement.start is not None
+                and placement.end is not None
+                and set(one["resources"]) & set(placement.resources)
+            ):
+                assert placement.end <= one["start"] or one["start"] + one["walltime"] <= placement.start
+
+
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(promised(most=1), st.integers(1, 200))
+def test_a_reservation_is_accepted_beside_what_is_promised_at_every_level(scenario: dict[str, Any], date: int) -> None:
+    (job,) = scenario["jobs"]
+    job["reservation"], end = date, date + job["requests"][0]["walltime"]
+    running = [one for one in scenario["running"] if level_of(one) <= level_of(job)]
+    holds = [one for one in (*running, *scenario["reservations"]) if one["start"] < end]
+    busy = {core for one in holds if one["start"] + one["walltime"] > date for core in one["resources"]}
+    (placement,) = decided(scenario).plan.placements
+    accepted = width(job) <= CORES - len(busy)
+    assert placement.verdict is (Verdict.RESERVED if accepted else Verdict.RESERVATION)
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdef"), min_size=1, max_size=3)))

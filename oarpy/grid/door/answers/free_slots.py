@@ -75,7 +75,7 @@ def _taken(held: Iterable[_Held], begin: float, end: float) -> Iterator[tuple[fl
 def _held(context: CallContext, snapshot: Snapshot, part: WaitingJob, own: set[int]) -> Iterator[_Held]:
     """Yield the holdings of jobs other than ``own``, in whole seconds, with the security time on both sides.
 
-    Jobs that give way to the ``part`` are left out.
+    Jobs that give way to the ``part`` are left out, but for the reservations that they are promised.
     """
     margin, platform, yields = snapshot.security_time, snapshot.platform, Precedence.of(snapshot).yields
     for job in snapshot.holding:
