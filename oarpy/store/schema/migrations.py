@@ -50,7 +50,7 @@ def upgrade(dsn: str) -> tuple[str, ...]:
         else:
             _must_know(before)
             if before != head():
-                command.upgrade(config, "head")
+                command.upgrade(config, head())
         return _between(before, head())
 
 
