@@ -19,7 +19,7 @@ from oarpy.client.boundary import declared
 from oarpy.client.rendering import JsonValue
 from oarpy.model.errors import UsageError
 
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_IN_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def yaml_text(value: JsonValue) -> str:
