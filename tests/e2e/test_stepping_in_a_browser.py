@@ -120,7 +120,7 @@ def wander(page: Page, printed: Any, times: int, seed: int) -> None:
 def test_the_page_has_what_steps_prints(chromium: Browser, link: str, scenarios: dict[str, Path], system: str) -> None:
     text = scenarios[system].read_text()
     with opened(chromium, f"{link}#scenario={SYSTEMS.index(system)}") as page:
-        wander(page, lambda step: plain(dict(play(run_of(text), Stop(steps=step)))), 200, len(system))
+        wander(page, lambda step: plain(dict(play(run_of(text), Stop(steps=step)))), 70, len(system))
 
 
 def test_a_trace_has_what_steps_prints(chromium: Browser, tmp_path: Path) -> None:
