@@ -19,14 +19,16 @@ from oarpy.postgres.binaries import available_versions
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = "15"
 """The oldest PostgreSQL that is supported, Debian 12's."""
-ON_OLDEST = ("tests/db", "-m", "oldest")
-"""What it takes. The marker is for this folder alone: reading the other tests would take longer than some of them."""
+ON_OLDEST = tuple(
+    str(path) for path in sorted((ROOT / "tests" / "db").glob("test_*.py")) if "oldest" in path.read_text()
+)
+"""The files that have tests it takes. The marker is for this folder alone, and each worker reads no other file."""
 QUICK = ("tests/unit", "tests/prop", "tests/cases", "tests/architecture", "-m", "not long")
 """What needs neither a database nor a server, and does not take long."""
 WORKERS = os.environ.get("OARPY_TEST_WORKERS", str(min(os.cpu_count() or 1, 4) + 2))
 """Two more than processors: tests of real clusters mostly wait, and take turns with those that compute."""
 QUICK_WORKERS = os.environ.get("OARPY_TEST_WORKERS", str(min(os.cpu_count() or 1, 4)))
-"""Quick tests do not wait, and each worker reads all of them first."""
+"""Quick tests and those of the oldest PostgreSQL do not wait, and each worker reads all of them first."""
 BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 """A file stays with one worker, so that what its tests share is made once. ``tests/conftest.py`` orders files."""
 NOTHING_SELECTED = 5
@@ -89,7 +91,8 @@ def _count(report: Path, status: int) -> Count:
 def run_on_oldest(*arguments: str) -> Count:
     """Run what is marked ``oldest`` there; say so when it is not installed."""
     if OLDEST in available_versions():
-        return run(f"schema, store and commands, on PostgreSQL {OLDEST}", *ON_OLDEST, *arguments, version=OLDEST)
+        title = f"schema, store and commands, on PostgreSQL {OLDEST}"
+        return run(title, *ON_OLDEST, "-m", "oldest", *arguments, workers=QUICK_WORKERS, version=OLDEST)
     sys.stdout.write(f"\n== not run on PostgreSQL {OLDEST}: apt-get install postgresql-{OLDEST}\n")
     return Count()
 
