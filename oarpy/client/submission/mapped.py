@@ -89,8 +89,12 @@ class Mapped:
     requested: Submission
 
     def unmeasured(self, connection: Connection, configuration: Configuration) -> tuple[list[Measuring], list[int]]:
-        """Return the jobs that are to measure, and those that do already. Forgets what is too old."""
+        """Return the jobs that are to measure, and those that do already. Forgets what is too old.
+
+        Until the transaction ends, those that do already are not ended as needless.
+        """
         settings = configuration.processes
+        rates.lock(connection)
         rates.forget_aged(connection, settings.rate_age)
         known = rates.known(connection, self.key, settings.rate_age)
         wanted = set(self.submission.sizes)

@@ -58,6 +58,7 @@ SAME_PROGRAM = """{0}.program = {1}.program AND {0}.program_size = {1}.program_s
 
 _OF_PROGRAM = """user_name = %(user)s AND program = %(program)s AND program_size = %(size)s
     AND program_date = %(date)s AND arguments = %(arguments)s"""
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('oarpy rates', 0))"
 _FORGET_AGED = f"""
     DELETE FROM application_rates r WHERE measured_at < now() - %(age)s * interval '1 second' AND NOT EXISTS (
         SELECT FROM mapped_jobs m JOIN jobs j USING (job_id)
@@ -86,6 +87,7 @@ _AWAIT_NO_MORE = """
     UPDATE rate_measurements w SET awaited_by = array_remove(awaited_by, %(waiter)s) FROM jobs j
     WHERE j.job_id = w.job_id AND is_live(j.state) AND %(waiter)s = ANY(awaited_by) RETURNING w.job_id
 """
+_MEASURES = "SELECT FROM rate_measurements WHERE job_id = ANY(%s) LIMIT 1"
 _NEEDLESS = """
     SELECT job_id FROM rate_measurements w JOIN jobs j USING (job_id)
     WHERE job_id = ANY(%s) AND is_live(j.state) AND awaited_by = '{}' AND NOT EXISTS (
@@ -194,6 +196,11 @@ def _values(key: ProgramKey) -> dict[str, object]:
     }
 
 
+def lock(connection: Connection) -> None:
+    """Until the transaction ends, nobody else counts on jobs that measure, or ends them as needless."""
+    connection.execute(_LOCK)
+
+
 def forget_aged(connection: Connection, age: int) -> None:
     """Forget rates that were measured more than ``age`` seconds ago, but for programs of jobs that still wait."""
     connection.execute(_FORGET_AGED, {"age": age})
@@ -230,6 +237,7 @@ def await_rates(connection: Connection, jobs: Sequence[int], waiter: str) -> Non
 
 def await_no_more(connection: Connection, waiter: str) -> list[int]:
     """Note that ``waiter`` waits no more; return the live jobs that measure for it."""
+    lock(connection)
     return [job for (job,) in connection.execute(_AWAIT_NO_MORE, {"waiter": waiter})]
 
 
@@ -240,7 +248,8 @@ def measured_for(connection: Connection, jobs: Sequence[int]) -> list[int]:
 
 def end_needless(connection: Connection, jobs: Sequence[int], by: str) -> None:
     """Ask for the end of those of some jobs that measure rates for which nobody waits."""
-    if jobs:
+    if jobs and connection.execute(_MEASURES, [list(jobs)]).rowcount:
+        lock(connection)
         needless = connection.execute(_NEEDLESS, [list(jobs)]).fetchall()
         kill_requests.ask_once(connection, [(job, "nobody waits for its rates") for (job,) in needless], by)
 
