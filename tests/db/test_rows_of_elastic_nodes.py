@@ -250,41 +250,27 @@ def test_new_orders_come_before_those_that_failed(cloud: Cloud) -> None:
     assert [(row.node, row.tries, row.due) for row in rows] == [("c2", 0, True), ("c1", 1, True)]
 
 
+def test_a_node_whose_turn_came_late_is_not_late_at_its_first_failure(cloud: Cloud) -> None:
+    cloud.breaks("no room")
+    cloud.cluster.submit("/nodes=1")
+    cloud.cluster.settle()
+    cloud.cluster.sql("UPDATE node_power SET asked_at = asked_at - interval '1 hour' WHERE asked = 'wake'")
+    cloud.energy()
+    cloud.energy()
+    assert cloud.states()["c1"] == ABSENT
+    assert cloud.tries()[0] == ("c1", "wake", 1, False)
+
+
 def test_a_node_that_cannot_be_created_in_time_is_suspected(cloud: Cloud) -> None:
     cloud.breaks("no room")
     cloud.cluster.submit("/nodes=1")
     cloud.create()
-    cloud.cluster.sql("UPDATE node_power SET asked_at = asked_at - interval '1 hour' WHERE asked = 'wake'")
-    cloud.energy()
-    assert cloud.states()["c1"] == ("Suspected", False)
-
-
-def test_a_node_that_could_not_be_deleted_serves_a_job_that_needs_it(cloud: Cloud) -> None:
-    job = cloud.cluster.submit("/nodes=2")
-    cloud.create()
-    cloud.breaks("later")
-    cloud.cluster.end(job)
-    cloud.cluster.settle()
-    cloud.rest()
-    assert [row[2] for row in cloud.tries()] == [1, 1]
-    cloud.breaks("")
-    again = cloud.cluster.submit("/nodes=2")
-    cloud.create()
-    assert cloud.cluster.state(again) == "Running"
-    assert cloud.tries() == []
-
-
-def test_other_nodes_are_not_kept_from_their_turn_by_one_that_fails(cloud: Cloud) -> None:
-    """One command for all fails for the sake of one; then each is tried alone."""
-    alone = f"read node; [ $node != c1 ] || exit 1; echo $node | tee -a {cloud.spool} | sed 's/$/ there 22/'"
-    cloud.cluster.settings = with_settings(
-        energy={"enabled": True, "wake_command": alone, "sleep_command": "cat", "idle_time": 0.0, "sleep_time": 60.0},
-        elastic={"most": 2, "name": "c", "resources": "/core={2}"},
-    )
-    cloud.cluster.submit("/nodes=2")
-    cloud.cluster.settle()
-    cloud.energy()
-    assert cloud.tries() == [("c1", "wake", 1, False), ("c2", "wake", 1, False)]
     cloud.due()
     cloud.energy()
-    assert cloud.tries() == [("c1", "wake", 2, False), ("c2", "wake", 0, True)]
+    assert cloud.tries()[0] == ("c1", "wake", 2, False)
+    cloud.cluster.sql("UPDATE node_power SET failed_since = failed_since - interval '1 hour' WHERE asked = 'wake'")
+    cloud.energy()
+    assert cloud.states()["c1"] == ("Suspected", False)
+    ((what,),) = cloud.cluster.sql("SELECT description FROM event_logs WHERE type = 'WAKEUP_NODE_TIMEOUT'")
+    assert what.startswith("not woken: 2 tries in 900 s or more failed: ")
+    assert what.endswith(": no room")

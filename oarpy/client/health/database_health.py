@@ -118,8 +118,11 @@ def jobs(connection: Connection, configuration: Configuration) -> Iterator[Findi
 
 
 def energy(connection: Connection, configuration: Configuration) -> Iterator[Finding]:
-    """Yield commands of ``[energy]`` that failed: nodes that they should put to sleep, or delete, go on to cost."""
-    for order in power.failed_orders(connection):
+    """Yield commands of ``[energy]`` that failed: nodes that they should put to sleep, or delete, go on to cost.
+
+    Nothing runs them while energy saving is off.
+    """
+    for order in power.failed_orders(connection) if configuration.energy.active else ():
         whom = f"{len(order.nodes)} nodes ({', '.join(order.nodes[:3])})"
         what = f"energy.{order.asked}_command failed for {whom}, {order.tries} times: {' '.join(order.failure.split())}"
         yield Finding("energy", what, "make it succeed: it is tried again, within an hour")

@@ -38,7 +38,7 @@ _FIRST_PAUSE = 5.0
 _LONGEST_PAUSE = 3600.0
 """Seconds from one failure to the next try: the pause doubles with each."""
 
-NEW_ORDER = "asked_at = now(), sent_at = NULL, tries = 0, retry_at = NULL, failure = ''"
+NEW_ORDER = "asked_at = now(), sent_at = NULL, tries = 0, failed_since = NULL, retry_at = NULL, failure = ''"
 """What a new order does to the row of a former one."""
 
 # What waits for longest is first, and what failed comes last: nodes that fail keep no others from their turn.
@@ -109,26 +109,28 @@ _BACK = """
     )
     SELECT DISTINCT network_address FROM back
 """
-# A node that cannot be created is late, too. One whose turn has not come is not.
+# A node whose command has failed for as long is late, too. One whose turn has not come is not.
 _LATE = """
     WITH late AS (
         UPDATE resources r SET state = 'Suspected', state_by = 'monitor' FROM node_power p
         WHERE r.network_address = p.network_address AND r.state = 'Absent' AND r.available_upto IS NOT NULL
           AND p.asked = 'wake'
-          AND coalesce(p.sent_at, CASE WHEN p.tries > 0 THEN p.asked_at END) < now() - %(timeout)s * interval '1 second'
-        RETURNING r.network_address
+          AND coalesce(p.sent_at, p.failed_since) < now() - %(timeout)s * interval '1 second'
+        RETURNING r.network_address, p.sent_at IS NOT NULL AS woken, p.tries, p.failure
     ), done AS (
         DELETE FROM node_power WHERE network_address IN (SELECT network_address FROM late)
     ), logged AS (
         INSERT INTO event_logs (type, hosts, description)
         SELECT DISTINCT 'WAKEUP_NODE_TIMEOUT', ARRAY[network_address],
-               'not awake ' || %(timeout)s || ' s after it was woken' FROM late
+               CASE WHEN woken THEN 'not awake ' || %(timeout)s || ' s after it was woken'
+                   ELSE 'not woken: ' || tries || ' tries in ' || %(timeout)s || ' s or more failed: ' || failure END
+        FROM late
     )
     SELECT DISTINCT network_address FROM late
 """
 # Both: only if the node got no other order meanwhile.
 _SENT = """
-    UPDATE node_power SET sent_at = now(), tries = 0, retry_at = NULL, failure = ''
+    UPDATE node_power SET sent_at = now(), tries = 0, failed_since = NULL, retry_at = NULL, failure = ''
     WHERE network_address = ANY(%(nodes)s) AND asked = %(asked)s AND sent_at IS NULL
 """
 _FAILED = """
@@ -136,8 +138,8 @@ _FAILED = """
         SELECT network_address, tries + 1 AS try, least(%(longest)s, %(first)s * 2 ^ least(tries, 30)) AS pause
         FROM node_power WHERE network_address = ANY(%(nodes)s) AND asked = %(asked)s AND sent_at IS NULL FOR UPDATE
     ), failed AS (
-        UPDATE node_power p SET tries = least(try, 1000000), retry_at = now() + pause * interval '1 second',
-            failure = %(failure)s
+        UPDATE node_power p SET tries = least(try, 1000000), failed_since = coalesce(failed_since, now()),
+            retry_at = now() + pause * interval '1 second', failure = %(failure)s
         FROM again WHERE p.network_address = again.network_address
     )
     INSERT INTO event_logs (type, hosts, description)

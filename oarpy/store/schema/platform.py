@@ -170,6 +170,7 @@ node_power = table(
     column("tries", Integer, "how often that command has failed since", default=0, check="tries BETWEEN 0 AND 1000000"),
     column("retry_at", INSTANT, "when it is tried again; NULL: it has not failed", optional=True),
     column("failure", Text, "why it failed last", default=""),
+    column("failed_since", INSTANT, "when it failed first; NULL: it has not failed", optional=True),
 )
 
 resource_states = table(
