@@ -37,7 +37,7 @@ def oarqueue(
         str | None,
         typer.Option(
             "--gives-way",
-            metavar="NAME,OTHERS,MANNER,GRACE,SIGNAL",
+            metavar="NAME,OTHERS,MANNER,GRACE,SIGNAL|none",
             help="Have the jobs of a queue give way to those of others, such as guests,default+night,requeue,60,TERM.",
         ),
     ] = None,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from tests.harness.oarsub_cluster import Connection
 from tests.harness.sample_cluster import Shell
 from tests.harness.small_cluster import SmallCluster, with_settings
+from tests.harness.waiting import until, waiting_for_locks
 
 pytestmark = [pytest.mark.db, pytest.mark.kept]
 
@@ -261,5 +264,70 @@ def test_commands_say_who_gives_way(connection: Connection, shell: Shell) -> Non
         assert refused.status != 0
         assert what in refused.err, (wrong, refused.err)
     assert connection.execute("SELECT * FROM queues ORDER BY 1").fetchall() == before
-    assert shell("oarqueue", "--gives-way", "guests,-").status == 0
+    assert shell("oarqueue", "--gives-way", "guests,none").status == 0
     assert json.loads(shell("oarqueue", "-J").out)["guests"]["gives_way_to"] == []
+
+
+def test_what_others_give_way_to_stays(connection: Connection, shell: Shell) -> None:
+    shell("oarqueue", "--add", "staff,5,fifo")
+    shell("oarqueue", "--add", "guests,5,fifo")
+    shell("oarqueue", "--gives-way", "guests,default+staff")
+    for name in ("staff", "visitors"):
+        shell("oarproject", "create", name)
+    shell("oarproject", "change", "visitors", "--gives-way", "staff")
+    assert "queue 'guests' gives way to 'staff'" in shell("oarqueue", "--remove", "staff").err
+    assert "project 'visitors' gives way to 'staff'" in shell("oarproject", "remove", "staff").err
+    assert shell("oarqueue", "--gives-way", "guests,default").status == 0
+    assert shell("oarqueue", "--remove", "staff").status == 0
+    assert shell("oarproject", "change", "visitors", "--gives-way", "none").status == 0
+    assert shell("oarproject", "remove", "staff").status == 0
+
+
+def test_a_project_that_gives_way_to_one_that_is_gone_can_be_changed(connection: Connection, shell: Shell) -> None:
+    connection.execute("INSERT INTO projects (project, gives_way_to) VALUES ('visitors', '{staff}')")
+    assert shell("oarproject", "change", "visitors", "--share", "2").status == 0
+    assert "there is no project 'staff'" in shell("oarproject", "change", "visitors", "--gives-way", "staff").err
+
+
+@pytest.mark.parametrize("name", ["none", "c++", "a,b"])
+def test_no_project_is_called_as_who_gives_way_cannot_be_written(
+    connection: Connection, shell: Shell, name: str
+) -> None:
+    assert f"a project cannot be called '{name}'" in shell("oarproject", "create", name).err
+    assert connection.execute("SELECT count(*) FROM projects").fetchall() == [(0,)]
+    connection.execute("INSERT INTO projects (project) VALUES ('visitors'), (%s)", [name])
+    shell("oarproject", "change", "visitors", "--gives-way", name)
+    assert json.loads(shell("oarproject", "show", "visitors", "-J").out)["gives_way_to"] == []
+
+
+def test_no_queue_is_called_as_the_word_for_nobody(shell: Shell) -> None:
+    assert "a queue cannot be called 'none'" in shell("oarqueue", "--add", "none,5,fifo").err
+
+
+@pytest.mark.parametrize(
+    ("before", "others", "wanted", "after"),
+    [
+        ([], ["staff"], ("staff", "--gives-way", "visitors"), {"staff": [], "visitors": ["staff"]}),
+        (["staff"], [], ("visitors", "--share", "2"), {"staff": [], "visitors": []}),
+    ],
+    ids=["a circle", "another change of the same project"],
+)
+def test_changes_of_projects_at_once_know_of_each_other(
+    connection: Connection,
+    shell: Shell,
+    dsn: str,
+    before: list[str],
+    others: list[str],
+    wanted: tuple[str, ...],
+    after: dict[str, list[str]],
+) -> None:
+    connection.execute(
+        "INSERT INTO projects (project, gives_way_to) VALUES ('staff', '{}'), ('visitors', %s)", [before]
+    )
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(dsn) as other:
+        other.execute("UPDATE projects SET gives_way_to = %s WHERE project = 'visitors'", [others])
+        changed = pool.submit(shell, "oarproject", "change", *wanted)
+        until(lambda: changed.done() or waiting_for_locks(connection), "the second change is done or waits")
+        other.commit()
+        changed.result(60)
+    assert dict(connection.execute("SELECT project, gives_way_to FROM projects").fetchall()) == after

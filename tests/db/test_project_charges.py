@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from psycopg.errors import LockNotAvailable
 
 from tests.harness.oarsub_cluster import Connection, Submitter, contents, process
 from tests.harness.sample_cluster import ME, Result
+from tests.harness.waiting import until, waiting_for_locks
 
 pytestmark = pytest.mark.db
 
@@ -44,14 +44,6 @@ def fail(connection: Connection, jobs: list[int]) -> None:
     connection.execute("UPDATE jobs SET state = 'Error', ended_at = now() WHERE job_id = ANY(%s)", [jobs])
 
 
-def wait_for_locks(connection: Connection, sessions: int) -> None:
-    """Wait until so many sessions wait for locks."""
-    deadline = time.monotonic() + 60
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    while connection.execute(waiting).fetchone() != (sessions,):
-        assert time.monotonic() < deadline, f"{sessions} sessions never waited"
-
-
 def test_alterations_of_projects_in_opposite_orders_take_turns(
     connection: Connection, oarsub: Submitter, dsn: str, cluster_environment: dict[str, str]
 ) -> None:
@@ -66,7 +58,7 @@ def test_alterations_of_projects_in_opposite_orders_take_turns(
         running = []
         for jobs in (("1", "2"), ("3", "4")):
             running.append(pool.submit(process, environment, "oaralter", *jobs, "-l", "walltime=2"))
-            wait_for_locks(connection, len(running))
+            until(lambda: waiting_for_locks(connection) == len(running), "both wait in turn")
             with pytest.raises(LockNotAvailable):  # whichever it names first
                 connection.execute("SELECT FROM projects WHERE project = 'fire' FOR NO KEY UPDATE NOWAIT")
         other.rollback()

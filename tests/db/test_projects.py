@@ -5,7 +5,6 @@ from __future__ import annotations
 import grp
 import json
 import pwd
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -27,6 +26,7 @@ from oarpy.store.schema import migrations
 from tests.harness.hand_written import add_job, rewrite
 from tests.harness.oarsub_cluster import Connection, Submitter, contents, decide, process, run_pass
 from tests.harness.sample_cluster import ME, Result
+from tests.harness.waiting import until, waiting_for_locks
 from tests.harness.web_client import ANN, BOB, token, web_client, web_settings
 from tests.harness.wrong_rows import wrong_rows
 
@@ -517,7 +517,7 @@ def test_batches_with_projects_in_opposite_orders_take_turns(
         running = []
         for order in (("flood", "fire"), ("fire", "flood")):
             running.append(pool.submit(submit, *order))
-            wait_for_locks(connection, len(running))
+            until(lambda: waiting_for_locks(connection) == len(running), "both wait in turn")
             with pytest.raises(LockNotAvailable):  # whichever it names first
                 connection.execute("SELECT FROM projects WHERE project = 'fire' FOR NO KEY UPDATE NOWAIT")
         other.rollback()
@@ -527,14 +527,6 @@ def test_batches_with_projects_in_opposite_orders_take_turns(
         ("fire", 2),
         ("flood", 2),
     ]
-
-
-def wait_for_locks(connection: Connection, sessions: int) -> None:
-    """Wait until so many sessions wait for locks."""
-    deadline = time.monotonic() + 60
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    while connection.execute(waiting).fetchone() != (sessions,):
-        assert time.monotonic() < deadline, f"{sessions} sessions never waited"
 
 
 def test_jobs_that_no_project_paid_for_are_named(connection: Connection, oarsub: Submitter, dsn: str) -> None:

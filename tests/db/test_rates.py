@@ -15,7 +15,7 @@ from oarpy.modules.canceller import Canceller
 from oarpy.store.passes import mapped_jobs
 from tests.harness.oarsub_cluster import Connection, Submitter, decide, let_run, run_pass
 from tests.harness.programs import Programs, make_programs
-from tests.harness.waiting import until
+from tests.harness.waiting import until, waiting_for_locks
 
 pytestmark = pytest.mark.db
 
@@ -239,26 +239,20 @@ def test_jobs_measure_on_for_a_submission_that_is_under_way(
 ) -> None:
     first, measuring = submitted(oarsub)
     assert oarsub(str(first), command="oardel").status == 0
-    with ThreadPoolExecutor(2) as pool, psycopg.connect(dsn) as holder:
+    with (
+        ThreadPoolExecutor(2) as pool,
+        psycopg.connect(dsn, autocommit=True) as watcher,
+        psycopg.connect(dsn) as holder,
+    ):
         holder.execute("LOCK TABLE job_dependencies IN SHARE MODE")
         second = pool.submit(submitted, oarsub)
-        until(lambda: waiting_for_locks(holder) == 1, "the submission counts on the jobs")
+        until(lambda: waiting_for_locks(watcher) == 1, "the submission counts on the jobs")
         canceller = pool.submit(Canceller(load()).run_once, connection, datetime.now().astimezone())
-        until(lambda: canceller.done() or waiting_for_locks(holder) == 2, "the canceller is done or waits")
+        until(lambda: canceller.done() or waiting_for_locks(watcher) == 2, "the canceller is done or waits")
         holder.rollback()
         canceller.result(60)
         assert second.result(60)[1] == measuring
     assert not connection.execute("SELECT FROM kill_requests WHERE job_id = ANY(%s)", [measuring]).fetchall()
-
-
-def waiting_for_locks(connection: Connection) -> int:
-    """Return how many sessions wait for locks."""
-    waiting = """
-        SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database
-        WHERE NOT granted AND datname = current_database()
-    """
-    ((sessions,),) = connection.execute(waiting).fetchall()
-    return int(sessions)
 
 
 def deleted(connection: Connection, oarsub: Submitter, job: int) -> None:

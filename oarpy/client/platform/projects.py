@@ -11,6 +11,7 @@ from math import isfinite
 from typing import Any, TypedDict
 
 from oarpy.client.past.periods import parse_date
+from oarpy.client.platform import queues
 from oarpy.client.platform.queues import giving_way_text, read_giving_way
 from oarpy.client.rendering import Column, Table, local_date
 from oarpy.client.session import Session
@@ -20,12 +21,12 @@ from oarpy.scheduler.levels import depths
 from oarpy.store.histories import sign
 from oarpy.store.platform import projects
 from oarpy.store.platform.projects import MemberRow, ProjectRow, UseRow
-from oarpy.store.platform.queues import GivingWay, Manner
+from oarpy.store.platform.queues import Manner
 
 ROLES = ("member", "coordinator")
 PERIODS = ("week", "month", "quarter", "year", "ever")
 WHEN_SPENT = ("refuse", "wait", "besteffort")
-NONE = "none"
+NONE = queues.NONE
 """The word for no parent, no limit of hours, no end, and nobody to give way to."""
 _LARGEST = 1e12
 _LOGIN = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]*\$?(@[A-Za-z0-9.-]+)?", re.ASCII)
@@ -58,7 +59,7 @@ class ProjectChange:
         """Return the changed ``row``. Raises :class:`UsageError`."""
         given = self.given()
         if (text := given.pop("gives_way", None)) is not None:
-            way = GivingWay() if text == NONE else read_giving_way(text)
+            way = read_giving_way(text)
             row = replace(row, gives_way_to=way.others, manner=way.manner, grace=way.grace, grace_signal=way.signal)
         return replace(row, **{name: _READERS[name](name, text) for name, text in given.items()})
 
@@ -98,8 +99,14 @@ def create(session: Session, name: str, change: ProjectChange) -> ProjectRow:
     """Make a project. Only an admin may. Raises :class:`UsageError`, :class:`OarpyError` if it exists."""
     session.require_admin("make projects")
     check_project(name)
+    if name == NONE or set(name) & set("+,"):
+        raise UsageError(
+            f"a project cannot be called '{short(name)}'",
+            hint=f"--gives-way and --parent could not name it: no + , {NONE}",
+        )
     project = change.of(replace(_NEW, project=name))
     with session.connection.transaction():
+        projects.lock(session.connection)
         known = projects.projects(session.connection)
         if any(row.project == name for row in known):
             raise OarpyError(f"project '{short(name)}' exists already", hint=f"oarproject change {short(name)}")
@@ -115,6 +122,7 @@ def change(session: Session, name: str, wanted: ProjectChange) -> ProjectRow:
     if not wanted.given():
         raise UsageError("nothing to change", hint="for example --hours 1000 --period month")
     with session.connection.transaction():
+        projects.lock(session.connection)
         known = projects.projects(session.connection)
         before = _find(known, name)
         if not wanted.given().keys() <= _BY_COORDINATORS:
@@ -123,7 +131,8 @@ def change(session: Session, name: str, wanted: ProjectChange) -> ProjectRow:
             raise _not_allowed(session, f"change the share of project '{short(name)}'", "above it")
         after = wanted.of(before)
         _check_parent(after, known)
-        _check_giving_way(after, known)
+        if wanted.given().keys() & {"gives_way", "parent"}:
+            _check_giving_way(after, known)
         sign(session.connection, session.user)
         projects.change(session.connection, after)
     return after
@@ -133,10 +142,16 @@ def remove(session: Session, name: str) -> None:
     """Remove a project without jobs that are not over, and without others below it. Only an admin may."""
     session.require_admin("remove projects")
     with session.connection.transaction():
+        projects.lock(session.connection)
         known = projects.projects(session.connection)
         _find(known, name)
         if below := [row.project for row in known if row.parent == name]:
             raise OarpyError(f"project '{short(below[0])}' is below '{short(name)}'", hint="move or remove it first")
+        if giving := [row.project for row in known if name in row.gives_way_to]:
+            raise OarpyError(
+                f"project '{short(giving[0])}' gives way to '{short(name)}'",
+                hint=f"oarproject change {short(giving[0])} --gives-way {NONE}",
+            )
         if (job := projects.live_job(session.connection, name)) is not None:
             raise OarpyError(f"project '{short(name)}' pays for job {job}", hint="wait for its end, or oardel it")
         sign(session.connection, session.user)
@@ -360,7 +375,10 @@ def _check_parent(row: ProjectRow, known: Sequence[ProjectRow]) -> None:
 def _check_giving_way(row: ProjectRow, known: Sequence[ProjectRow]) -> None:
     """Raise unless ``row`` gives way to projects that are there, and not to itself."""
     for name in row.gives_way_to:
-        _find(known, name)
+        if all(other.project != name for other in known):
+            raise NotFound(
+                f"there is no project '{short(name)}'", hint="+ is between projects, and a comma behind them"
+            )
     all_rows = {**{other.project: other for other in known}, row.project: row}
     naming = {name: other.gives_way_to for name, other in all_rows.items() if other.gives_way_to}
     levels = depths(naming, {name: other.parent for name, other in all_rows.items() if other.parent})

@@ -16,6 +16,8 @@ from oarpy.store.platform import queues
 from oarpy.store.platform.projects import ProjectRow
 from oarpy.store.platform.queues import GivingWay, Manner, QueueDescription
 
+NONE = "none"
+"""The word for nobody to give way to."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}", re.ASCII)
 _HIGHEST = 1_000_000
 _LONGEST_GRACE = 86400
@@ -43,6 +45,8 @@ def parse_queue(text: str) -> QueueDescription:
 def add(session: Session, queue: QueueDescription) -> None:
     """Add an active queue. Only an admin may."""
     session.require_admin("add queues")
+    if queue.name == NONE:
+        raise UsageError(f"a queue cannot be called '{NONE}'", hint="this word says that a queue gives way to nobody")
     with session.connection.transaction():
         if queue.name in _names(session):
             raise OarpyError(f"queue '{queue.name}' exists already", hint="--change gives it another priority")
@@ -58,7 +62,7 @@ def change(session: Session, queue: QueueDescription) -> None:
 
 
 def parse_giving_way(text: str) -> tuple[str, GivingWay]:
-    """Read ``name,OTHER[+OTHER...][,manner[,grace[,signal]]]``; raise :class:`UsageError`. ``-`` names nobody."""
+    """Read ``name,OTHER[+OTHER...][,manner[,grace[,signal]]]`` or ``name,none``. Raises :class:`UsageError`."""
     name, comma, way = text.partition(",")
     if not comma or way.count(",") > _MOST_COMMAS:
         hint = "write NAME,OTHERS,MANNER,GRACE,SIGNAL such as guests,default+night,requeue,60,TERM"
@@ -67,13 +71,15 @@ def parse_giving_way(text: str) -> tuple[str, GivingWay]:
 
 
 def read_giving_way(text: str) -> GivingWay:
-    """Read ``OTHER[+OTHER...][,manner[,grace[,signal]]]``; raise :class:`UsageError`. ``-`` names nobody."""
+    """Read ``OTHER[+OTHER...][,manner[,grace[,signal]]]``, or ``none``. Raises :class:`UsageError`."""
+    if text.strip() == NONE:
+        return GivingWay()
     parts = [part.strip() for part in text.split(",")]
     if len(parts) > _MOST_COMMAS + 1:
         hint = "write OTHERS,MANNER,GRACE,SIGNAL such as members+staff,requeue,60,TERM"
         raise UsageError(f"'{text[:60]}' does not say how to give way", hint=hint)
     named, manner, grace, signal = (*parts, *("end", "0", "TERM")[len(parts) - 1 :])
-    others = () if named == "-" else tuple(dict.fromkeys(named.split("+")))
+    others = tuple(dict.fromkeys(named.split("+")))
     if manner not in get_args(Manner):
         raise UsageError(f"'{manner[:40]}' is no manner of giving way", hint="one of " + ", ".join(get_args(Manner)))
     if not (grace.isascii() and grace.isdigit()) or len(grace) > 5 or int(grace) > _LONGEST_GRACE:
@@ -85,6 +91,7 @@ def give_way(session: Session, name: str, giving: GivingWay) -> None:
     """Have the jobs of a queue give way to those of others. Only an admin may."""
     session.require_admin("say which queues give way")
     with session.connection.transaction():
+        queues.lock(session.connection)
         _require(session, [name, *giving.others])
         if BESTEFFORT in (name, *giving.others):
             raise UsageError("best-effort jobs give way to all others, and nobody to them", hint="name other queues")
@@ -99,7 +106,12 @@ def remove(session: Session, name: str) -> None:
     """Remove a queue that never had a job. Only an admin may."""
     session.require_admin("remove queues")
     with session.connection.transaction():
+        queues.lock(session.connection)
         _require(session, [name])
+        if giving := [queue.name for queue in queues.queues(session.connection) if name in queue.gives_way_to]:
+            raise OarpyError(
+                f"queue '{giving[0]}' gives way to '{name}'", hint=f"oarqueue --gives-way {giving[0]},{NONE}"
+            )
         job = queues.user(session.connection, name)
         if job is not None:
             raise OarpyError(f"queue '{name}' has jobs (job {job})", hint=f"oarqueue -d {name} closes it")

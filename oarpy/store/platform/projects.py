@@ -57,6 +57,7 @@ class MemberRow:
     preferred: bool
 
 
+_LOCK = "LOCK TABLE projects IN SHARE ROW EXCLUSIVE MODE"
 _ALL = """
     SELECT project, parent, share, hours::float8 AS hours, period, weight, until, when_spent,
            gives_way_to, manner, grace, grace_signal
@@ -109,6 +110,11 @@ _SEED_MEMBERS = """
     INSERT INTO project_members (project, user_name) SELECT * FROM unnest(%s::text[], %s::text[])
     ON CONFLICT DO NOTHING RETURNING project
 """
+
+
+def lock(connection: Connection) -> None:
+    """Until the transaction ends, nobody else changes projects; others read them."""
+    connection.execute(_LOCK)
 
 
 def projects(connection: Connection) -> list[ProjectRow]:

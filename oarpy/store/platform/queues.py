@@ -40,6 +40,7 @@ class QueueDescription:
     grace_signal: int = 15
 
 
+_LOCK = "LOCK TABLE queues IN SHARE ROW EXCLUSIVE MODE"
 _QUEUES = """
     SELECT queue_name, priority, policy, active, message, gives_way_to, manner, grace, grace_signal
     FROM queues ORDER BY priority DESC, queue_name
@@ -52,6 +53,11 @@ _CHANGE = "UPDATE queues SET priority = %s, policy = %s WHERE queue_name = %s"
 _ACTIVATE = "UPDATE queues SET active = %s WHERE queue_name = ANY(%s)"
 _REMOVE = "DELETE FROM queues WHERE queue_name = %s"
 _USER = "SELECT job_id FROM jobs WHERE queue_name = %s LIMIT 1"
+
+
+def lock(connection: Connection) -> None:
+    """Until the transaction ends, nobody else changes queues; others read them."""
+    connection.execute(_LOCK)
 
 
 def queues(connection: Connection) -> tuple[QueueDescription, ...]:
