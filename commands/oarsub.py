@@ -21,7 +21,6 @@ from oarpy.client.submission.command_line import OarsubCommand, given_options, w
 from oarpy.client.submission.options import Options
 from oarpy.client.submission.reservation_answer import ReservationAnswer, wait_for_answers
 from oarpy.client.submission.submission import Submitted, submit
-from oarpy.frontend.windowed_shell import was_asked_for
 from oarpy.model.errors import AdmissionRefused, Unreachable, UsageError
 from oarpy.model.submission import OPTIONS
 
@@ -42,7 +41,7 @@ class InteractiveCommand(OarsubCommand):
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         """Run the command by what ``-X`` means for it."""
         values = ctx.params
-        if values["interactive"] and values["as_xml"] and was_asked_for(current().arguments):
+        if values["interactive"] and values["as_xml"] and "--xml" not in current().arguments:
             values["as_xml"], values["windows"] = False, True
         return super().invoke(ctx)
 

@@ -323,11 +323,16 @@ def test_a_job_that_ends_takes_its_shell_with_windows(cluster: Sandbox, tmp_path
     cluster.wait_for([int(job)], ["Error"], DEADLINE)
 
 
+NO_DISPLAY = "oarsub: -X without a display: DISPLAY is not set (leave -X out, or log in here with ssh -X)\n"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--x11", "date"], "oarsub: --x11 without -I (oarsh -X -j ID HOST shows windows of a job that runs)\n"),
-        (["-I", "-X"], "oarsub: -X without a display: DISPLAY is not set (leave -X out, or log in here with ssh -X)\n"),
+        (["-I", "-X"], NO_DISPLAY),
+        (["-IXl/core=2"], NO_DISPLAY),
+        (["-l/core=2", "-XI"], NO_DISPLAY),
     ],
 )
 def test_windows_that_cannot_be_shown_are_refused(cluster: Sandbox, words: list[str], said: str) -> None:
