@@ -47,10 +47,13 @@ class Precedence:
         """Return the level of a job: 0 if it gives way to nobody, :data:`LOWEST` if it is best-effort."""
         if job.besteffort:
             return LOWEST
-        level = self._queues.get(job.queue, 0)
-        if self._projects:
-            level = max(level, self._projects.get(job.project, 0))
+        level = self.level(job.queue, job.project)
         return 0 if level and isinstance(job, HoldingJob) and self._is_promised(job) else level
+
+    def level(self, queue: str, project: str) -> int:
+        """Return the level of the jobs of a queue and a project."""
+        level = self._queues.get(queue, 0)
+        return max(level, self._projects.get(project, 0)) if self._projects else level
 
     def _is_promised(self, job: HoldingJob) -> bool:
         """Tell whether a job that holds resources has not begun; a reservation may wait for a while after its date."""

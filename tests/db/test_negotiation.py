@@ -235,6 +235,29 @@ def test_freed_hosts_are_kept_back_until_who_was_shown_them_has_answered(
     assert row == ("Waiting",)
 
 
+def test_hosts_of_a_job_that_gave_way_to_it_are_not_kept_back(running: GatewayProcess, connection: Connection) -> None:
+    connection.execute("INSERT INTO queues (queue_name, priority, gives_way_to) VALUES ('guests', 5, '{default}')")
+    guest = submitted(running, "-q", "guests", "-l", "/nodes=3,walltime=1:0:0", "sleep 1")
+    run_pass(connection)
+    one = launcher(running)
+    one.say("subscribe")
+    job = one.hear("subscribed")["job"]
+    name = next(iter(one.hear("changeNotify")["changes"]))
+    one.say("request", tag=1, hosts={name: 1}, walltime=600, serial=1)
+    until(lambda: state(connection, job) == ("RequestSent", "Waiting"), "the request is stored")
+    decide(connection)
+    assert connection.execute("SELECT job_id FROM kill_requests").fetchall() == [(guest,)]
+    end(connection, guest)
+    later = launcher(running)
+    later.say("subscribe")
+    later.hear("subscribed")
+    profiles = later.hear("changeNotify")["changes"].values()
+    assert sum(profile[2] for profile in profiles if len(profile) > 1) == 1, "the host of the first application"
+    decide(connection)
+    assert state(connection, job) == ("Started", "toLaunch")
+    assert connection.execute("SELECT job_id FROM ghosts").fetchall() == []
+
+
 def test_a_pass_sooner_than_the_timer_is_for_batch_jobs_alone(
     running: GatewayProcess, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,21 +64,27 @@ def first_view(
 def _left(connection: Connection, snapshot: Snapshot, application: WaitingJob) -> Gantt:
     """Return the occupation after the last pass: by holders, by jobs with a place, and by hosts kept back.
 
-    Jobs that give way to the ``application`` are left out, but for promised reservations. No pass has yet seen
-    resources freed since then: they are busy as long as their job might have held them.
+    Jobs that give way to the ``application`` are left out, but for promised reservations, and so is what they have
+    freed. No pass has yet seen other resources freed since then: they are busy as long as their job might have held
+    them.
     """
     gantt = Gantt(snapshot)
     gantt.protect(snapshot.holding, snapshot.besteffort_minimum_life)
-    yields = Precedence.of(snapshot).yields
+    precedence = Precedence.of(snapshot)
+    yields, level = precedence.yields, precedence.depth(application)
     gantt.hold(job for job in snapshot.holding if not yields(job, application))
     claims = foreseen(connection, snapshot.platform)
     for job in snapshot.asking:
         if job.id in claims and not yields(job, application):
             gantt.enter(job, claims[job.id], everywhere=True)
     for ghost in ghosts.kept(connection):
+        if precedence.level(ghost.queue, ghost.project) > level:
+            continue
         bits = snapshot.platform.bits_of(ghost.resources)
         gantt.whole.take(snapshot.now, ghost.until, bits, EXCLUSIVE, all_free=False)
     for freed in ghosts.freed_lately(connection):
+        if precedence.level(freed.queue, freed.project) > level:
+            continue
         until, bits = freed.end + snapshot.security_time, snapshot.platform.bits_of(freed.resources)
         gantt.whole.take(snapshot.now, max(until, snapshot.now), bits, EXCLUSIVE, all_free=False)
     return gantt

@@ -18,6 +18,7 @@ from oarpy.negotiation.store import applications, ghosts
 from oarpy.negotiation.store.applications import ApplicationRow
 from oarpy.negotiation.store.row_faults import fault
 from oarpy.scheduler.plan import Plan
+from oarpy.scheduler.precedence import LOWEST, Precedence
 from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.snapshot import Snapshot
 from oarpy.scheduler.verdicts import Verdict
@@ -84,11 +85,16 @@ class ApplicationLine:
         waiting.sort(key=lambda row: (self.ranks[row.job], row.job))
         line = tuple(self._job(connection, row, self._shown) for row in waiting[: self._settings.most_applications])
         freed = self._freed(connection, now)
+        precedence = Precedence.of(snapshot)
+        highest = _highest_waiting(snapshot, precedence)
+        # who waits on a higher level sees as free what jobs on lower ones have
+        kept = [row for row in self.kept if precedence.level(row.queue, row.project) <= highest]
+        freed = [row for row in freed if precedence.level(row.queue, row.project) <= highest]
         return Negotiation(
             line,
             self._shown.all,
             self._settings.view_steps,
-            tuple(self._ghost(row, platform) for row in self.kept),
+            tuple(self._ghost(row, platform) for row in kept),
             tuple(FreedHosts(row.of, platform.bits_of(row.resources), row.end + security) for row in freed),
             self._settings.ghosts,
             self._settings.fair_start,
@@ -171,3 +177,10 @@ class ApplicationLine:
             facts = ClusterFacts(self._shown.at(job.level), self._links, self._security)
             self._marks[job.level] = facts.marks()
         return renewed(row.informed, self._marks[job.level], job.clusters, serial)
+
+
+def _highest_waiting(snapshot: Snapshot, precedence: Precedence) -> int:
+    """Return the highest level of a job that waits and is not held; 0 where only best-effort jobs give way."""
+    if not precedence.levelled:
+        return 0
+    return min((precedence.depth(job) for job in snapshot.waiting if not job.held), default=LOWEST)

@@ -10,14 +10,15 @@ from oarpy.store.database import Connection
 _KEPT = """
     SELECT g.job_id, extract(epoch FROM g.made_at)::float8, extract(epoch FROM g.until)::float8, g.owed_by,
            g.owed_since,
-           ARRAY(SELECT n FROM unnest(g.resources) AS part, generate_series(lower(part), upper(part) - 1) AS n)
-    FROM ghosts g ORDER BY g.made_at, g.job_id
+           ARRAY(SELECT n FROM unnest(g.resources) AS part, generate_series(lower(part), upper(part) - 1) AS n),
+           j.queue_name, j.project
+    FROM ghosts g JOIN jobs j USING (job_id) ORDER BY g.made_at, g.job_id
 """
 
 # No application waits for resources of best-effort jobs. A job that held nothing frees nothing.
 _FREED_SINCE = """
     SELECT j.job_id, extract(epoch FROM j.started_at + j.walltime + j.suspended_time)::float8,
-           array_agg(a.resource_id)
+           array_agg(a.resource_id), j.queue_name, j.project
     FROM jobs j JOIN assigned_resources a USING (job_id)
     WHERE j.ended_at > {} AND j.started_at IS NOT NULL AND j.queue_name <> 'besteffort'
       AND NOT 'besteffort' = ANY(j.types) AND upper(a.during) >= j.ended_at - interval '1 second'
@@ -37,7 +38,10 @@ _STORE = """
 
 @dataclass(frozen=True, slots=True)
 class GhostRow:
-    """The resources that job ``of`` has left, and the jobs that owe an answer to a view. Instants are epoch seconds."""
+    """The resources that job ``of`` has left, and the jobs that owe an answer to a view. Instants are epoch seconds.
+
+    ``queue`` and ``project`` are those of the job.
+    """
 
     of: int
     made: float
@@ -45,6 +49,8 @@ class GhostRow:
     owed_by: Sequence[int]
     owed_since: Sequence[int]
     resources: Sequence[int]
+    queue: str
+    project: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,8 @@ class FreedRow:
     of: int
     end: float
     resources: Sequence[int]
+    queue: str
+    project: str
 
 
 def kept(connection: Connection) -> list[GhostRow]:
