@@ -13,7 +13,7 @@ from oarpy.grid.calls.parts import ClusterAbilities, RatedType
 from oarpy.grid.calls.table import Amend, Begin, Call, Measure, Prepare, StopMeasuring
 from oarpy.grid.clusters.virtual.cluster import OrderedFault, SimulatedCluster
 from oarpy.model.states import GridJobState
-from oarpy.store.grid import broker_jobs, decisions, metajobs, programs
+from oarpy.store.grid import broker_jobs, clusters, decisions, metajobs, programs
 from tests.harness.claim_rounds import BrokerKilled, ClaimRounds
 
 pytestmark = [pytest.mark.db, pytest.mark.kept]
@@ -292,3 +292,32 @@ def test_a_silent_cluster_hears_it_when_it_answers(rounds: ClaimRounds, asked: l
     rounds.until(100)
     assert [name for name, _ in stopped(asked)].count("south") == 2
     assert [name for name, _ in stopped(asked)].count("north") == 1
+
+
+def test_a_cluster_that_refuses_to_hear_it_hears_it_again(
+    rounds: ClaimRounds, asked: list[tuple[str, Call[Any]]]
+) -> None:
+    rounds.clusters["north"].rated = (UNRATED,)
+    job = rounds.mapped(4)
+    rounds.until(1)
+    rounds.clusters["south"].faults.refuse("stop_measuring", "the database is away")
+    delete(rounds, job)
+    rounds.until(100)
+    assert sorted(name for name, _ in stopped(asked)) == ["north", "south", "south"]
+
+
+def test_a_cluster_that_is_known_to_be_silent_is_left_in_peace(
+    rounds: ClaimRounds, asked: list[tuple[str, Call[Any]]]
+) -> None:
+    rounds.clusters["north"].rated = (UNRATED,)
+    job = rounds.mapped(4)
+    rounds.until(1)
+    rounds.clusters["south"].faults.cut = True
+    rounds.until(50)
+    assert {row.name for row in clusters.every(rounds.connection) if row.silent_since is not None} == {"south"}
+    delete(rounds, job)
+    rounds.until(150)
+    assert [name for name, _ in stopped(asked)] == ["north"]
+    rounds.clusters["south"].faults.forget()
+    rounds.until(250)
+    assert sorted(name for name, _ in stopped(asked)) == ["north", "south"]

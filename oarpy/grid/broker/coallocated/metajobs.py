@@ -62,7 +62,7 @@ from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation
 from oarpy.grid.broker.decisions import DrivenCore
 from oarpy.grid.broker.transactions import Transactions, note_prepared, part_name, part_origin
 from oarpy.grid.calls.parts import ClusterDescription, GridPart, PreparedPart
-from oarpy.grid.calls.table import Begin, ClusterSilent, Describe
+from oarpy.grid.calls.table import Begin, Describe
 from oarpy.grid.core.broker_state import BrokerState, GridCluster
 from oarpy.grid.core.coallocation.common_start import CommonPlace
 from oarpy.grid.core.exchanges import Action, Event
@@ -387,8 +387,12 @@ class Metajobs:
         return look_for_slots(rows, job, component, metajob, own, self.tolerance, now)
 
     def stop_measuring(self, connection: Connection, known: Sequence[GridClusterRow], now: float) -> float:
-        """Tell clusters of jobs that are over, whose rates they may measure; return when some are asked again."""
-        names, wake_at = {row.name for row in known}, inf
+        """Tell clusters of jobs that are over, whose rates they may measure; return when some are asked again.
+
+        Silent clusters hear it when they answer again.
+        """
+        names = {row.name for row in known if row.silent_since is None and "rate" in row.abilities}
+        wake_at = inf
         for program in programs.measured_in_vain(connection):
             for cluster in program.clusters:
                 name = ("stop", program.job, cluster)
@@ -403,8 +407,8 @@ class Metajobs:
         return wake_at
 
     def stopped(self, connection: Connection, job: int, cluster: str, answer: object) -> None:
-        """Note that a cluster knows that a job is over. A cluster that refuses has nothing that could be ended."""
-        if not isinstance(answer, ClusterSilent):
+        """Note that a cluster knows that a job is over, unless it refuses or is silent: it is told again."""
+        if answer is None:
             self._next_stop.pop(("stop", job, cluster), None)
             programs.measured_no_more(connection, job, cluster)
 
