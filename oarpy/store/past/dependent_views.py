@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -236,16 +237,17 @@ class DependentViews:
     def _entitle(self, view: StoredView, columns: frozenset[str]) -> None:
         """Give a view the rights, options and owner that it had."""
         name = view.identifier()
+        granted: defaultdict[tuple[str, str, bool], list[Composable]] = defaultdict(list)
+        for right in view.rights:
+            if right.column in {"", *columns}:
+                column = SQL(" ({})").format(Identifier(right.column)) if right.column else SQL("")
+                granted[right.role, right.column, right.passed_on].append(SQL(right.privilege) + column)
+        # one statement for all privileges of a role: each writes the rights of the view anew
         statements: list[Composable] = [
-            SQL("GRANT {} {} ON {} TO {} {}").format(
-                SQL(right.privilege),
-                SQL("({})").format(Identifier(right.column)) if right.column else SQL(""),
-                name,
-                _named(right.role),
-                SQL("WITH GRANT OPTION" if right.passed_on else ""),
+            SQL("GRANT {} ON {} TO {} {}").format(
+                SQL(", ").join(privileges), name, _named(role), SQL("WITH GRANT OPTION" if passed_on else "")
             )
-            for right in view.rights
-            if right.column in {"", *columns}
+            for (role, _, passed_on), privileges in granted.items()
         ]
         if view.options:
             statements.append(SQL("ALTER VIEW {} SET ({})").format(name, SQL(view.options)))
