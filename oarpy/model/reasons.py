@@ -22,7 +22,8 @@ Show = Callable[[float], str]
 MOST_NAMED = 5
 """The most jobs, or outages, that a reason names; the others are counted."""
 LOWER = "lower"
-"""Subject of :attr:`Why.MAKING_ROOM` and :attr:`Why.BUSY` where not only best-effort jobs give way."""
+"""Subject of :attr:`Why.MAKING_ROOM`, :attr:`Why.BUSY`, :attr:`Why.CHECKPOINTS` and :attr:`Why.CHECKPOINTS_LAST` where
+not only best-effort jobs give way."""
 
 
 class Why(StrEnum):
@@ -94,11 +95,11 @@ class Why(StrEnum):
     """It waits for ``jobs``, or the container ``subject``, which wait for it."""
 
     MAKING_ROOM = "making_room"
-    """Best-effort ``jobs`` are cancelled for it; their checkpoints take ``until``."""
+    """``jobs`` that give way are cancelled for it; their checkpoints take ``until``."""
     TAKING_BACK = "taking_back"
     """Revocable hosts of ``jobs`` are taken back for it; that takes ``until``."""
     CHECKPOINTS = "checkpoints"
-    """Best-effort jobs leave it no room ``until``; their checkpoints take until ``at``."""
+    """Jobs that give way leave it no room ``until``; their checkpoints take until ``at``."""
     QUOTA = "quota"
     """A ``quota`` is reached ``until``; what it needs is free ``at``, where that is later."""
     QUOTA_OF_RUNNING = "quota_of_running"
@@ -142,7 +143,7 @@ class Why(StrEnum):
     NOT_FREE = "not_free"
     """Resources of a reservation are not free ``at`` its start."""
     CHECKPOINTS_LAST = "checkpoints_last"
-    """Best-effort jobs write checkpoints ``until`` later than a reservation waits."""
+    """Jobs that give way write checkpoints ``until`` later than a reservation waits."""
     NOTHING_TO_AMEND = "nothing_to_amend"
     """The reservation ``jobs``, whose place it is to take, is none any more."""
     NO_ROOM_TO_AMEND = "no_room_to_amend"
@@ -477,9 +478,16 @@ def _named(what: str, jobs: Sequence[int], more: int) -> str:
     return f"{what}{'s' if len(jobs) > 1 else ''} {_listed(jobs)}{', ...' if more else ''}"
 
 
+def _who_gives_way(reason: Reason) -> str:
+    return "jobs on lower levels" if reason.subject == LOWER else "best-effort jobs"
+
+
 def _making_room(reason: Reason, show: Show) -> str:
-    who = "jobs on lower levels" if reason.subject == LOWER else "best-effort jobs"
-    what = f"{who} are cancelled" if reason.kind is Why.MAKING_ROOM else "revocable hosts are taken back"
+    what = (
+        f"{_who_gives_way(reason)} are cancelled"
+        if reason.kind is Why.MAKING_ROOM
+        else "revocable hosts are taken back"
+    )
     checkpoints = "" if reason.until is None else f"; their checkpoints take until {show(reason.until)}"
     return f"{what} to make room: {_listed(reason.jobs)}{checkpoints}"
 
@@ -596,7 +604,7 @@ _SENTENCES: Mapping[Why, Callable[[Reason, Show], str]] = {
     Why.MAKING_ROOM: _making_room,
     Why.TAKING_BACK: _making_room,
     Why.CHECKPOINTS: lambda reason, show: (
-        f"best-effort jobs leave it no room{_until(reason, show)}:"
+        f"{_who_gives_way(reason)} leave it no room{_until(reason, show)}:"
         f" their checkpoints take until {_date(reason.at, show)}"
     ),
     Why.QUOTA: _quota,
@@ -623,7 +631,7 @@ _SENTENCES: Mapping[Why, Callable[[Reason, Show], str]] = {
     Why.RESERVATION_REFUSED: _refused,
     Why.END_PAST: lambda reason, show: f"its end {_date(reason.at, show)} is past",
     Why.NOT_FREE: lambda reason, show: f"its resources are not free at {_date(reason.at, show)}",
-    Why.CHECKPOINTS_LAST: lambda reason, show: f"best-effort jobs write checkpoints{_until(reason, show)}",
+    Why.CHECKPOINTS_LAST: lambda reason, show: f"{_who_gives_way(reason)} write checkpoints{_until(reason, show)}",
     Why.NOTHING_TO_AMEND: lambda reason, show: (
         f"job {_listed(reason.jobs)}, whose place it is to take, is no reservation any more"
     ),

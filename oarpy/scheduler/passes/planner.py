@@ -377,7 +377,8 @@ class Planner:
                 return self._start(place, victims)
         if inquiry.at_once > self.now:
             until = place.claim.start if place else None
-            reason = Reason(Why.CHECKPOINTS, until=until, at=inquiry.at_once)
+            last = {job for job, gone in self._gone_at.items() if gone == inquiry.at_once}
+            reason = Reason(Why.CHECKPOINTS, self._snapshot.subject_of(last), until=until, at=inquiry.at_once)
             return Decision(Verdict.RESOURCES_BUSY, reason, place)
         if demand.job.reservation is None:
             if not self._snapshot.explained:
@@ -415,7 +416,8 @@ class Planner:
         """
         gone = max(self._gone_at.get(job, self.now) for job in victims)
         if gone > self.now + self._snapshot.rules.reservation_wait:
-            reason = Reason(Why.REFUSED, because=Reason(Why.CHECKPOINTS_LAST, until=gone))
+            subject = self._snapshot.subject_of(victims)
+            reason = Reason(Why.REFUSED, because=Reason(Why.CHECKPOINTS_LAST, subject, until=gone))
             return Decision(Verdict.RESERVATION, reason, offer=gone)
         return structs.replace(self._start(place, victims), verdict=Verdict.RESERVED)
 

@@ -10,6 +10,7 @@ import pytest
 from msgspec import Struct, structs
 
 from oarpy.model.reasons import (
+    LOWER,
     NO_REASON,
     BudgetLimit,
     BudgetLimitDocument,
@@ -84,6 +85,7 @@ SENTENCES = {
     Reason(Why.CHECKPOINTS, until=60, at=30): (
         "best-effort jobs leave it no room until 60: their checkpoints take until 30"
     ),
+    Reason(Why.CHECKPOINTS, LOWER, at=30): "jobs on lower levels leave it no room: their checkpoints take until 30",
     Reason(Why.CHECKPOINTS, at=30): "best-effort jobs leave it no room: their checkpoints take until 30",
     Reason(Why.QUOTA, quota=_ALWAYS): "quota *,*,*,ann: at most 2 jobs, 4.5 resource-hours",
     Reason(Why.QUOTA, quota=_LIMIT, until=60, at=90): (
@@ -135,6 +137,7 @@ SENTENCES = {
     Reason(Why.END_PAST, at=10): "its end 10 is past",
     Reason(Why.NOT_FREE, at=10): "its resources are not free at 10",
     Reason(Why.CHECKPOINTS_LAST, until=10): "best-effort jobs write checkpoints until 10",
+    Reason(Why.CHECKPOINTS_LAST, LOWER, until=10): "jobs on lower levels write checkpoints until 10",
     Reason(Why.NOTHING_TO_AMEND, jobs=(7,)): "job 7, whose place it is to take, is no reservation any more",
     Reason(Why.NO_ROOM_TO_AMEND): "there is no room at its date, also without what it is to take the place of",
     Reason(Why.GIVEN_UP): "reservation expired and could not be started",
