@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oarpy.model.request import parse_request
-from oarpy.scheduler.plan import Plan, plan
+from oarpy.scheduler.plan import Placement, Plan, plan
 from oarpy.scheduler.resources import matching
 from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Outage, QuotaRule, Snapshot, WaitingJob
@@ -100,7 +100,7 @@ def test_shortcuts_change_nothing(snapshot: Snapshot) -> None:
                 replace(
                     snapshot,
                     waiting=(job,),
-                    holding=(*snapshot.holding, *_as_holding(snapshot, made.placements[:rank])),
+                    holding=(*snapshot.holding, *_as_holding(made.placements[:rank])),
                 )
             ).placements[0]
             for rank, job in enumerate(snapshot.waiting)
@@ -112,9 +112,9 @@ def test_shortcuts_change_nothing(snapshot: Snapshot) -> None:
     ]
 
 
-def _as_holding(snapshot: Snapshot, placements: tuple[object, ...]) -> list[HoldingJob]:
+def _as_holding(placements: tuple[Placement, ...]) -> list[HoldingJob]:
     held = []
-    for one in plan(snapshot).placements[: len(placements)]:
+    for one in placements:
         assert one.start is not None
         assert one.end is not None
         held.append(HoldingJob(one.job, "ann", one.start, one.end - one.start, bits=one.bits))
