@@ -99,6 +99,25 @@ def test_a_job_is_suspended_and_goes_on_when_its_resources_are_free(cluster: Sma
     assert cluster.sql("SELECT count(*) FROM kill_requests") == [(0,)]
 
 
+def test_a_job_that_is_about_to_go_on_is_suspended_again_and_does_not_end(cluster: SmallCluster) -> None:
+    manner(cluster, "guests", "suspend")
+    guest = cluster.submit("/nodes=2,walltime=1:0:0", queue="guests")
+    cluster.settle()
+    first = cluster.submit("/nodes=2,walltime=0:10:0")
+    cluster.settle()
+    cluster.end(first)
+    while cluster.state(first) != "Terminated":
+        cluster.launch()
+    cluster.plan()
+    assert cluster.state(guest) == "Resuming"
+    assert set(cluster.held().values()) == {guest}, "it has its resources again"
+    second = cluster.submit("/nodes=2,walltime=0:10:0")
+    cluster.plan()
+    assert cluster.sql("SELECT count(*) FROM kill_requests") == [(0,)]
+    cluster.settle()
+    assert cluster.states([guest, second]) == ["Resuming", "Running"]
+
+
 def test_a_job_has_its_grace_after_the_signal(cluster: SmallCluster) -> None:
     manner(cluster, "guests", "end", 60, 10)
     guest = cluster.submit("/nodes=2", queue="guests")

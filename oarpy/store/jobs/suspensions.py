@@ -28,14 +28,17 @@ _ASK = """
     ON CONFLICT (job_id) DO NOTHING
 """
 
-# Those that run; best-effort jobs end. The launcher suspends those that are being launched once they run.
+# Those that run; best-effort jobs end. The launcher suspends those that are being launched once they run. One that has
+# its resources again and is about to go on is asked when it runs.
 _ASK_FOR_OTHERS = """
     WITH yielding AS (
         SELECT j.job_id, j.state FROM jobs j CROSS JOIN LATERAL giving_way(j) g
-        WHERE j.job_id = ANY(%s) AND g.manner = 'suspend' AND j.state IN ('toLaunch', 'Launching', 'Running')
+        WHERE j.job_id = ANY(%s) AND g.manner = 'suspend' AND (j.state IN ('toLaunch', 'Launching', 'Running')
+            OR (j.state = 'Resuming' AND NOT EXISTS (
+                SELECT FROM assigned_resources a WHERE a.job_id = j.job_id AND a.suspended)))
     ), asked AS (
         INSERT INTO suspend_requests (job_id, requested_by) SELECT job_id, 'metascheduler' FROM yielding
-        WHERE state <> 'toLaunch'
+        WHERE state IN ('Launching', 'Running')
         ON CONFLICT (job_id) DO NOTHING
         RETURNING job_id
     ), logged AS (
