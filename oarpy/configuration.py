@@ -127,6 +127,7 @@ class SchedulerSettings:
     profile_limit: Positive = 1_800
     jobs_per_pass: NotNegative = 10_000
     suspended_resource_types: tuple[str, ...] = ("default",)
+    suspended_consumables: tuple[str, ...] = ()
     jobs_per_user: NotNegative = 5_000
     time_zone: str = ""
     record_passes: FilePath = ""

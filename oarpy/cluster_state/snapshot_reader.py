@@ -68,10 +68,12 @@ from oarpy.store.database import Connection
 from oarpy.store.jobs import walltime_changes
 from oarpy.store.passes import snapshot_rows
 from oarpy.store.platform import consumables, exclusive_levels, power, properties
+from oarpy.store.platform.consumables import HeldAmounts
 from oarpy.store.refusals import refusals_of
 
 LAUNCH = 5
 """Seconds that a launch may take and the job still counts as begun when a pass of this process started it."""
+_NO_AMOUNTS = HeldAmounts()
 _MOST_CONDITIONS = 1000
 """Conditions and compiled requests that no waiting job uses are forgotten when there are more than this."""
 
@@ -191,7 +193,6 @@ class SnapshotReader:
         texts = conditions((*jobs, *(reservation.job for reservation in reservations)))
         self._resolve_all(connection, texts if only_places else texts | self._also)
         held = self._held(connection, accepted)
-        amounts = consumables.held(connection) if self._consumables else {}
         promises = _promises(reservations, _gone(reserved, rows), now)
         longest = max((way.walltime for job in jobs for way in job.alternatives), default=0)
         quotas, horizon = self._quotas.read(connection, now, longest)
@@ -202,7 +203,7 @@ class SnapshotReader:
             quotas=(*quotas, *singleton_rules(jobs)),
             quota_horizon=horizon,
             outages=self._outages,
-            holding=(*self._holding_jobs(held, amounts, now), *promises),
+            holding=(*self._holding_jobs(held, self._amounts(connection), now), *promises),
             waiting=jobs,
             security_time=self._configuration.scheduler.security_time,
             policy=self._configuration.scheduler.policy,
@@ -250,6 +251,11 @@ class SnapshotReader:
         for part in self._parts:
             rows = part.left_alone(rows)
         return rows
+
+    def _amounts(self, connection: Connection) -> dict[int, HeldAmounts]:
+        """Return what jobs hold of consumables, where there are any."""
+        freed = self._configuration.scheduler.suspended_consumables
+        return consumables.held(connection, freed) if self._consumables else {}
 
     def _read_parts(self, connection: Connection) -> None:
         """Read the facts about jobs that slices add before the jobs are made."""
@@ -473,7 +479,7 @@ class SnapshotReader:
         return tuple(made_of((row for row in rows if row.id in names), make, aside)), broken
 
     def _holding_jobs(
-        self, rows: Sequence[StoredHolder], amounts: Mapping[int, tuple[Consumption, ...]], now: int
+        self, rows: Sequence[StoredHolder], amounts: Mapping[int, HeldAmounts], now: int
     ) -> list[HoldingJob]:
         """Return the jobs that hold resources; the bits of unchanged holders come from the last pass."""
         known, self._bits = self._bits, {}
@@ -488,7 +494,7 @@ class SnapshotReader:
                 row,
                 self._start(row),
                 self._bits[row.id][1],
-                amounts.get(row.id, ()),
+                amounts.get(row.id, _NO_AMOUNTS),
                 self._platform.bits_of(row.suspended),
                 now,
             )
@@ -649,7 +655,7 @@ def _leaving(row: snapshot_rows.ReservedRow) -> HoldingJob:
 
 
 def _holding_job(
-    row: StoredHolder, start: int, bits: int, consumes: tuple[Consumption, ...], given_back: int, now: int
+    row: StoredHolder, start: int, bits: int, amounts: HeldAmounts, given_back: int, now: int
 ) -> HoldingJob:
     """Return a job that holds resources. If it is over its walltime, it is expected to hold a little longer."""
     # up, not down: with the parts of a second that a job was suspended, it would else be over before its end
@@ -660,7 +666,9 @@ def _holding_job(
         start=min(start, now),
         walltime=walltime + max(start - now, 0),
         bits=bits,
-        consumes=consumes,
+        consumes=amounts.held,
+        kept_amounts=amounts.kept,
         given_back=given_back,
+        amounts_given_back=amounts.given_back,
         checkpoint=row.checkpoint if row.dies_at is None else max(math.ceil(row.dies_at) - now, 0),
     )

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 Json = dict[str, object]
 
 _ROWS = frozenset({"id", "type", "state", RESOURCE_ID})
+_AMOUNTS = ("consumes", "kept_amounts", "amounts_given_back")
 """Keys of a resource that are no properties."""
 
 
@@ -227,12 +228,13 @@ def _quota(rule: QuotaRule) -> Json:
 
 def _running(job: HoldingJob, platform: Platform) -> Json:
     """Return a job that holds resources, these by their ids."""
-    written = _changed(job, "bits", "resources", "consumes", "given_back", "resumes", "part")
+    written = _changed(job, "bits", "resources", *_AMOUNTS, "given_back", "resumes", "part")
     if job.part is not None:  # other jobs take its resources as they take those of a best-effort job
         written["types"] = [*job.types, BESTEFFORT]
     written["resources"] = platform.ids_of(bits_held(platform, job))
-    if job.consumes:
-        written["consumes"] = {consumption.name: consumption.amount for consumption in job.consumes}
+    for name in _AMOUNTS:
+        if amounts := getattr(job, name):
+            written[name] = {consumption.name: consumption.amount for consumption in amounts}
     if job.given_back:
         written["given_back"] = platform.ids_of(job.given_back)
     return written

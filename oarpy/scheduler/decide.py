@@ -20,7 +20,7 @@ Best-effort jobs give way in steps 1, 3 and 4, by one rule (:mod:`~oarpy.schedul
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
@@ -38,7 +38,7 @@ from oarpy.scheduler.rules.amendments import NOTHING_AMENDED, Amended, amended
 from oarpy.scheduler.rules.dates import next_lapse, next_start_asked
 from oarpy.scheduler.rules.energy import PowerOrders, once_awake, power_for, while_waking
 from oarpy.scheduler.rules.reservations import Due, JobStart, due_reservations, whole_again, with_reservations
-from oarpy.scheduler.rules.suspended_jobs import Resumption, going_on, resumed
+from oarpy.scheduler.rules.suspended_jobs import Consumer, Resumption, going_on, resumed
 from oarpy.scheduler.rules.walltime_changes import WalltimeAnswers, answered
 from oarpy.scheduler.snapshot import PartId, Reservation, Snapshot
 from oarpy.scheduler.verdicts import Verdict
@@ -161,7 +161,7 @@ def decide(
             *sorted_out.lapsed,
         ),
         tuple(job for job in victims if not isinstance(job, PartId)),
-        going_on(snapshot, kept.resumptions, (start.bits for start in (*starts, *grown))),
+        going_on(snapshot, kept.resumptions, _consumers(snapshot, (*starts, *grown)) if kept.resumptions else ()),
         dict(due.waiting),
         tuple(due.events),
         walltimes,
@@ -214,6 +214,14 @@ def keep_promises(snapshot: Snapshot) -> Kept:
     snapshot, moves = whole_again(snapshot)
     snapshot, answers = amended(snapshot)
     return Kept(snapshot, moves, resumptions, answers)
+
+
+def _consumers(snapshot: Snapshot, starts: Sequence[JobStart]) -> list[Consumer]:
+    """Return the resources of jobs that begin now, with the amounts that they take."""
+    reserved = {reservation.job.id: reservation.job.alternatives[0] for reservation in snapshot.reservations}
+    asking = {job.id: job.alternatives for job in snapshot.asking}
+    ways = (reserved.get(start.job) or asking[start.job][start.alternative] for start in starts)
+    return [(start.bits, way.consumes) for start, way in zip(starts, ways, strict=True)]
 
 
 def _without_promise(promised: Promised | None) -> tuple[Refusal, ...]:

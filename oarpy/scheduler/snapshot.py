@@ -187,13 +187,17 @@ class HoldingJob(HeldJob, frozen=True):
 
     ``bits``, if given, is the same set as ``resources`` for the snapshot's platform and saves the conversion.
     ``given_back`` are other resources that it does not hold while it is suspended, but holds again from ``resumes`` on
-    (None: not foreseen). It keeps the consumables of both. A revocable ``part`` of a job holds resources beside it like
-    a best-effort job whose checkpoint is its notice. Any checkpoint counts from now on.
+    (None: not foreseen). It keeps the amounts it ``consumes`` in the blocks of both, and has ``amounts_given_back``
+    again with its resources. When it gives way, it keeps ``kept_amounts`` of what it consumes: it is suspended then. A
+    revocable ``part`` of a job holds resources beside it like a best-effort job whose checkpoint is its notice. Any
+    checkpoint counts from now on.
     """
 
     bits: int | None = None
     consumes: tuple[Consumption, ...] = ()
+    kept_amounts: tuple[Consumption, ...] = ()
     given_back: int = 0
+    amounts_given_back: tuple[Consumption, ...] = ()
     resumes: float | None = None
     part: JobPart | None = None
 
@@ -206,6 +210,18 @@ class HoldingJob(HeldJob, frozen=True):
     def besteffort(self) -> bool:
         """True for a job that others do not see and may cancel."""
         return self.queue == BESTEFFORT or BESTEFFORT in self.types or (self.part is not None and self.part.revocable)
+
+    @property
+    def amounts(self) -> tuple[Consumption, ...]:
+        """What it consumes while it runs, in each block of its resources."""
+        return (*self.consumes, *self.amounts_given_back)
+
+    @property
+    def released_amounts(self) -> tuple[Consumption, ...]:
+        """What it consumes now and others may have once it has given way."""
+        if not self.kept_amounts:
+            return self.consumes
+        return tuple(consumption for consumption in self.consumes if consumption not in self.kept_amounts)
 
     @property
     def end(self) -> float:

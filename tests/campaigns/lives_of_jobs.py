@@ -201,7 +201,7 @@ class Site:
     def suspended(self, job: int) -> None:
         """Record that it stands still."""
         with self.connection.transaction():
-            suspensions.suspend(self.connection, [job], ["default"])
+            suspensions.suspend(self.connection, [job], ["default"], [])
 
     def sql(self, statement: Any, *values: object) -> None:
         """Do what somebody does by hand."""

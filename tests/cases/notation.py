@@ -15,7 +15,7 @@ from msgspec import structs
 from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import parse_dependency
-from oarpy.model.request import parse_request
+from oarpy.model.request import Consumption, parse_request
 from oarpy.model.setting_values import PolicyName
 from oarpy.scheduler.bags.bag_pass import Bag, BagAnswers, BagStep
 from oarpy.scheduler.decide import GIVEN_UP, Decisions, decide
@@ -47,6 +47,9 @@ STEP = 10
 """Seconds of a column."""
 WAKEUP, SLEEP = 20, 50
 """Seconds before its use at which a node is woken, and within which none may be foreseen for one that sleeps."""
+
+_AMOUNTS = {"consumes": "consumes", "keeps": "kept_amounts", "gave_back": "amounts_given_back"}
+"""What jobs that hold resources have of consumables, as cases name it."""
 
 Options = dict[str, str]
 
@@ -370,7 +373,7 @@ def _running(case: Case, words: Sequence[str]) -> None:
     start, end = _span(span)
     options = _options(rest)
     types = tuple(options.pop("types", "").split())
-    amounts = options.pop("consumes", "")
+    amounts = {field: _amounts(options.pop(word, "")) for word, field in _AMOUNTS.items()}
     checkpoint = int(options.pop("checkpoint", 0))
     case.holding.append(
         HoldingJob(
@@ -380,12 +383,16 @@ def _running(case: Case, words: Sequence[str]) -> None:
             end - start,
             tuple(_ids(ids)),
             types=types,
-            consumes=parse_request(f"/core=1,{amounts}").consumes if amounts else (),
             checkpoint=checkpoint,
+            **amounts,  # type: ignore[arg-type]
             levels=tuple(options.pop("levels", "").split()),
             **options,  # type: ignore[arg-type]
         )
     )
+
+
+def _amounts(text: str) -> tuple[Consumption, ...]:
+    return parse_request(f"/core=1,{text}").consumes if text else ()
 
 
 def _ended(case: Case, words: Sequence[str]) -> None:

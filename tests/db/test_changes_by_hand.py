@@ -139,12 +139,14 @@ CHANGES = {
     },
     "projects": {
         "gives_way_to": "gives_way_to = '{{}}' WHERE project = 'guests'",
+        "manner": "manner = 'suspend' WHERE project = 'guests'",
         "parent": "parent = NULL WHERE project = 'default'",
         "project": "project = 'former' WHERE project = 'default'",
     },
     "queues": {
         "gives_way_to": "gives_way_to = '{{empty}}' WHERE queue_name = 'default'",
         "active": "active = false WHERE queue_name = 'default'",
+        "manner": "manner = 'suspend', gives_way_to = '{{empty}}' WHERE queue_name = 'default'",
         "policy": "policy = 'fifo' WHERE queue_name = 'default'",
         "priority": "priority = 7 WHERE queue_name = 'default'",
         "queue_name": "queue_name = 'night' WHERE queue_name = 'empty'",

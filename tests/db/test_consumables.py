@@ -12,7 +12,7 @@ import pytest
 from psycopg.errors import CheckViolation, RaiseException
 
 from oarpy.wire.messages import Start
-from tests.harness.small_cluster import Connection, SmallCluster
+from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 from tests.harness.waiting import until
 from tests.harness.wrong_rows import wrong_rows
 
@@ -267,6 +267,126 @@ def test_wrong_sums_are_found(cluster: SmallCluster, dsn: str) -> None:
     assert said == "6 of memory on n1 counts as held, jobs hold 5"
     cluster.connection.execute(mended.encode())
     assert wrong_rows(dsn) == ()
+
+
+@pytest.fixture
+def freeing(connection: Connection) -> SmallCluster:
+    """A node of four cores with 8 of memory, which suspended jobs give back, and a queue whose jobs are suspended."""
+    made = SmallCluster(connection, with_settings(scheduler={"suspended_consumables": ("memory",)}))
+    return with_guests(made)
+
+
+def with_guests(made: SmallCluster) -> SmallCluster:
+    made.add_nodes("n1", cores=4)
+    made.add_consumable("memory", n1=8)
+    made.sql(
+        "INSERT INTO queues (queue_name, priority, gives_way_to, manner) VALUES ('guests', 5, '{default}', 'suspend')"
+    )
+    return made
+
+
+def test_a_suspended_job_gives_back_what_the_site_says(freeing: SmallCluster, dsn: str) -> None:
+    asleep = freeing.submit("/core=1,memory=6,walltime=1:0:0")
+    freeing.settle()
+    freeing.sql("INSERT INTO suspend_requests (job_id) VALUES (%s)", asleep)
+    freeing.settle()
+    assert (freeing.state(asleep), held(freeing)) == ("Suspended", {"n1": 0})
+    other = freeing.submit("/core=1,memory=6,walltime=0:10:0")
+    freeing.settle()
+    freeing.sql("UPDATE jobs SET state = 'Resuming' WHERE job_id = %s", asleep)
+    freeing.settle()
+    assert freeing.states([asleep, other]) == ["Resuming", "Running"], "its core is free, its memory is not"
+    assert wrong_rows(dsn) == ()
+    freeing.end(other)
+    freeing.settle()
+    assert (freeing.state(asleep), held(freeing)) == ("Running", {"n1": 6})
+    freeing.end(asleep)
+    freeing.settle()
+    assert held(freeing) == {"n1": 0}
+    assert amounts(freeing, asleep) == [("n1", 6, False)]
+    assert wrong_rows(dsn) == ()
+
+
+def test_best_effort_jobs_go_for_the_memory_of_a_job_that_goes_on(freeing: SmallCluster) -> None:
+    asleep = freeing.submit("/core=1,memory=6,walltime=1:0:0")
+    freeing.settle()
+    freeing.sql("INSERT INTO suspend_requests (job_id) VALUES (%s)", asleep)
+    freeing.settle()
+    cheap = [freeing.submit("/core=1,memory=4", queue="besteffort", types=["besteffort"]) for _ in range(2)]
+    freeing.settle()
+    freeing.sql("UPDATE jobs SET state = 'Resuming' WHERE job_id = %s", asleep)
+    freeing.settle()
+    assert freeing.state(asleep) == "Running"
+    assert freeing.states(cheap) == ["Error", "Error"], "4 beside 6 are more than 8"
+
+
+def test_a_job_that_gives_way_frees_its_memory_where_the_site_says_so(freeing: SmallCluster) -> None:
+    guest = freeing.submit("/core=1,memory=6,walltime=1:0:0", queue="guests")
+    freeing.settle()
+    member = freeing.submit("/core=1,memory=6,walltime=0:10:0")
+    freeing.settle()
+    assert freeing.states([guest, member]) == ["Resuming", "Running"]
+    assert held(freeing) == {"n1": 6}
+    freeing.end(member)
+    freeing.settle()
+    assert freeing.state(guest) == "Running"
+    assert freeing.events(guest) == ["GIVES_WAY", "JOB_SUSPENDED", "JOB_RESUMED"]
+
+
+def test_a_job_that_gives_way_goes_on_after_those_that_take_its_memory(freeing: SmallCluster) -> None:
+    guest = freeing.submit("/core=1,memory=6,walltime=1:0:0", queue="guests")
+    freeing.settle()
+    first, second = (freeing.submit("/core=1,memory=6,walltime=0:10:0") for _ in range(2))
+    freeing.settle()
+    assert freeing.states([guest, first, second]) == ["Resuming", "Running", "Waiting"]
+    freeing.end(first)
+    freeing.settle()
+    assert freeing.states([guest, second]) == ["Resuming", "Running"]
+    freeing.end(second)
+    freeing.settle()
+    assert freeing.state(guest) == "Running"
+
+
+def test_a_job_that_gives_way_keeps_its_memory_elsewhere(connection: Connection) -> None:
+    """Nobody is suspended for memory that suspension does not free, and a suspended job is not killed for it."""
+    cluster = with_guests(SmallCluster(connection))
+    guest = cluster.submit("/core=1,memory=6,walltime=1:0:0", queue="guests")
+    cluster.settle()
+    member = cluster.submit("/core=1,memory=6,walltime=0:10:0")
+    cluster.settle()
+    assert cluster.states([guest, member]) == ["Running", "Waiting"]
+    verdict, reason = cluster.verdict(member)
+    assert (verdict, "memory: 6 asked on each network_address, 2 left on n1 until" in reason) == (
+        "resources_busy",
+        True,
+    )
+    whole = cluster.submit("/core=4,walltime=0:10:0")
+    cluster.settle()
+    assert cluster.states([guest, member, whole]) == ["Resuming", "Waiting", "Running"]
+    assert held(cluster) == {"n1": 6}
+    cluster.end(whole)
+    cluster.settle()
+    assert cluster.states([guest, member]) == ["Running", "Waiting"]
+    cluster.end(guest)
+    cluster.settle()
+    assert cluster.state(member) == "Running"
+
+
+def test_only_a_suspended_job_that_gave_resources_back_may_give_back_amounts(cluster: SmallCluster) -> None:
+    job = cluster.submit("/core=1,memory=6")
+    cluster.settle()
+    give_back = "UPDATE assigned_amounts SET during = tstzrange(lower(during), now()) WHERE job_id = %s"
+    with pytest.raises(CheckViolation, match="keeps what it holds"):
+        cluster.sql(give_back, job)
+    cluster.connection.rollback()
+    cluster.sql("INSERT INTO suspend_requests (job_id) VALUES (%s)", job)
+    cluster.settle()
+    cluster.sql(
+        "UPDATE assigned_amounts SET during = tstzrange(lower(during), clock_timestamp()) WHERE job_id = %s", job
+    )
+    cluster.sql("UPDATE jobs SET state = 'Resuming' WHERE job_id = %s", job)
+    cluster.settle()
+    assert (cluster.state(job), held(cluster)["n1"]) == ("Running", 6)
 
 
 def test_a_suspended_job_keeps_its_amount(cluster: SmallCluster) -> None:

@@ -1,4 +1,4 @@
--- A job that is over, or waits again, holds nothing; one that is suspended keeps its amounts.
+-- A job that is over, or waits again, holds nothing; what a suspended job gives back is for the launcher.
 CREATE OR REPLACE FUNCTION amounts_released() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE moment timestamptz := clock_timestamp();
 BEGIN

@@ -1,5 +1,5 @@
 -- The amounts that a job holds it holds until nothing of it is left on its nodes: then its move releases them, by
--- triggers. So only statements of their own are looked at.
+-- triggers. So only statements of their own are looked at. A suspended job may give some back with its resources.
 CREATE OR REPLACE FUNCTION holdings_kept() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE held record;
 BEGIN
@@ -8,6 +8,8 @@ BEGIN
             FROM (SELECT job_id, consumable, block FROM gone WHERE upper_inf(during)
                   EXCEPT SELECT job_id, consumable, block FROM kept WHERE upper_inf(during)) AS g
                 JOIN jobs j USING (job_id) JOIN job_states s ON s.state = j.state AND s.holding
+            WHERE j.state <> 'Suspended'
+               OR NOT EXISTS (SELECT FROM assigned_resources a WHERE a.job_id = j.job_id AND a.suspended)
             ORDER BY 1 LIMIT 1;
     ELSE
         SELECT j.job_id, j.state INTO held FROM gone g JOIN jobs j USING (job_id)

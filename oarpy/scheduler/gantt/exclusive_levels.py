@@ -86,7 +86,7 @@ class Blocks:
 
     def of_holder(self, job: HoldingJob) -> tuple[AskedLevel, ...]:
         """Return the exclusive levels that a job which holds resources asked for."""
-        return self.known(job.levels, job.consumes)
+        return self.known(job.levels, job.amounts)
 
     def outside(self, consumes: Iterable[Consumption]) -> int:
         """Return the resources of type ``default`` in no block of an exclusive level that the amounts lie in."""

@@ -124,6 +124,8 @@ class Gantt:
         self._unprotected: dict[float, list[tuple[HoldingJob, int]]] = {}
         self._consumed_until: dict[int, float] = {}
         """Until when amounts of protected jobs have been taken already."""
+        self._keeping: set[int] = set()
+        """The jobs whose kept amounts have been taken already."""
         self._kept: Kept | None = None
 
     @classmethod
@@ -232,23 +234,36 @@ class Gantt:
                 self._releases.setdefault(job.end + self._security, []).append((job, bits | back))
                 levels = self.blocks.of_holder(job)
                 self.enter(job, Claim(job.start, job.walltime, bits, levels=levels), everywhere=True)
-                self._consume(job, self._consumed_until.get(job.id, job.start), job.end + self._security)
+                kept = job.id in self._keeping
+                consumes = job.released_amounts if kept else job.consumes
+                self._consume(job, consumes, self._consumed_until.get(job.id, job.start))
                 if job.resumes is not None:
                     again = Claim(job.resumes, job.end - job.resumes, job.given_back, levels=levels)
                     self.enter(job, again, everywhere=True)
+                    self._consume(job, job.amounts_given_back, job.resumes)
 
-    def _consume(self, job: HoldingJob, begin: float, end: float) -> None:
-        """Let a job that holds resources have its amounts during [begin, end), while it is suspended too."""
-        self.stocks.take(begin, end, bits_consumed_from(self._platform, job), job.consumes)
+    def _consume(
+        self, job: HoldingJob, consumes: tuple[Consumption, ...], begin: float, end: float | None = None
+    ) -> None:
+        """Let a job that holds resources have amounts from ``begin`` to ``end``, or until it is over."""
+        until = job.end + self._security if end is None else end
+        self.stocks.take(begin, until, bits_consumed_from(self._platform, job), consumes)
 
     def protect(self, jobs: Iterable[HoldingJob], life: float) -> None:
         """Let running jobs that give way keep their resources for the first ``life`` seconds, security time included.
 
-        Call this before :meth:`hold`.
+        Jobs that are suspended when they give way keep amounts until they are over. Call this before :meth:`hold`.
         """
         for job in jobs:
+            if not self._precedence.depth(job):
+                continue
+            if job.kept_amounts and job.end > self.now:
+                self._keeping.add(job.id)
+                # amounts change only where the timeline of the platform has a boundary
+                self.whole.exclusive.remove(job.start, job.end + self._security, 0)
+                self._consume(job, job.kept_amounts, job.start)
             until = min(job.start + life, job.end + self._security)
-            if not self._precedence.depth(job) or not job.start <= self.now < min(job.end, until):
+            if not job.start <= self.now < min(job.end, until):
                 continue
             bits = bits_held(self._platform, job)
             roles = roles_of(job)
@@ -257,7 +272,7 @@ class Gantt:
             if roles.inside is not None:
                 self._space(roles.inside).take(job.start, until, bits, roles.profile, all_free=False)
             self._take_blocks(self.blocks.of_holder(job), job.start, until, bits, roles)
-            self._consume(job, job.start, until)
+            self._consume(job, job.released_amounts, job.start, until)
             self._consumed_until[job.id] = until
 
     def released(self, instant: float, claim: Claim, roles: Roles) -> list[int]:

@@ -255,7 +255,7 @@ def is_plain(job: WaitingJob | HoldingJob) -> bool:
     if job.besteffort or roles_of(job) != _PLAIN:
         return False
     if isinstance(job, HoldingJob):
-        return not job.consumes and not job.given_back and job.resumes is None
+        return not job.amounts and not job.given_back and job.resumes is None
     shifted = any(dependency.earliest is not None or dependency.latest is not None for dependency in job.depends_on)
     return job.reservation is None and job.dates is NO_DATES and not shifted
 

@@ -7,7 +7,7 @@ Which queues are on which level is in :mod:`~oarpy.scheduler.precedence`; best-e
   lowest level too, then of the next.
 - A job is in the way if it holds a resource that the other job gets, and does not share it with that job.
 - Some jobs merely hold too much of a consumable. Among these, jobs that are cancelled anyway go first, then the lowest
-  level, then the last that began.
+  level, then the last that began. A job that is suspended when it gives way keeps what the site does not have freed.
 - No job goes before its minimum life is over. For an accepted reservation it goes a lead earlier than the date, and
   earlier still by the time of its checkpoint, or the grace of its queue. Any other job that makes it go begins then::
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from oarpy.model.request import Consumption
 from oarpy.scheduler.gantt.exclusive_levels import AskedLevel, Blocks
 from oarpy.scheduler.gantt.gantt import Kept, bits_consumed_from, bits_held
 from oarpy.scheduler.job_roles import Profile, roles_of
@@ -84,8 +85,8 @@ class Yielding:
         for job, held, depth in jobs:
             if depth > limit:
                 continue
-            if job.consumes:
-                amounts.append((job.end + security, bits_consumed_from(self._snapshot.platform, job), job.consumes))
+            if released := job.released_amounts:
+                amounts.append((job.end + security, bits_consumed_from(self._snapshot.platform, job), released))
             if not roles_of(job).profile.shares(profile):
                 bits |= held
                 for level in self._blocks.of_holder(job):
@@ -103,6 +104,18 @@ class Yielding:
             and not roles_of(job).profile.shares(profile)
         ]
 
+    def firm_amounts(
+        self, other: WaitingJob | HoldingJob, jobs: Iterable[HoldingJob]
+    ) -> list[tuple[int, tuple[Consumption, ...]]]:
+        """Return what those of ``jobs`` consume that stay beside ``other``, with what the others keep as they go."""
+        return [
+            (
+                bits_consumed_from(self._snapshot.platform, job),
+                job.kept_amounts if self._precedence.yields(job, other) else job.consumes,
+            )
+            for job in jobs
+        ]
+
     def for_amounts(
         self, other: WaitingJob | HoldingJob, lacking: Mapping[Part, int], dying: Collection[int]
     ) -> list[int]:
@@ -113,7 +126,7 @@ class Yielding:
         above = self._precedence.depth(other)
         lower = [(job, depth) for job, _, depth in self._held if depth > above]
         order = sorted(lower, key=lambda one: (one[0].id in dying, one[1], one[0].start, one[0].id), reverse=True)
-        parts = {job.id: self._parts(job) for job, _ in order if job.consumes}
+        parts = {job.id: self._parts(job) for job, _ in order if job.released_amounts}
         excess = dict(lacking)
         for taken in parts.values():
             for part in taken.keys() & excess.keys():
@@ -128,5 +141,5 @@ class Yielding:
         return chosen
 
     def _parts(self, job: HoldingJob) -> dict[Part, int]:
-        """Return the amount that a job takes from each block of each consumable."""
-        return self._capacities.parts(bits_consumed_from(self._snapshot.platform, job), job.consumes)
+        """Return the amount that a job that gives way releases in each block of each consumable."""
+        return self._capacities.parts(bits_consumed_from(self._snapshot.platform, job), job.released_amounts)

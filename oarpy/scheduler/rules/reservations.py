@@ -196,10 +196,7 @@ class _Dates:
         levels = self._blocks.asked(way.groups, way.consumes)
         victims = set(yielding.on(bits, reservation.job, levels))
         if way.consumes:
-            yields = self._precedence.yields
-            stay = [job for job in staying if not yields(job, reservation.job)]
-            firm = [(bits_consumed_from(platform, job), job.consumes) for job in stay]
-            lacking = self._capacities.excess(bits, way.consumes, firm)
+            lacking = self._capacities.excess(bits, way.consumes, yielding.firm_amounts(reservation.job, staying))
             victims.update(yielding.for_amounts(reservation.job, lacking, victims | self._dying))
         return [job.id for job in staying if job.id in victims]
 

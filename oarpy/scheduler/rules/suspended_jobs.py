@@ -9,7 +9,7 @@ jobs and accepted reservations bound them, best-effort jobs do not. Job 3 gave b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import groupby
@@ -17,13 +17,17 @@ from operator import or_
 
 from msgspec import structs
 
+from oarpy.model.request import Consumption
 from oarpy.scheduler.gantt.exclusive_levels import Blocks
-from oarpy.scheduler.gantt.gantt import Claim, Gantt, bits_held
+from oarpy.scheduler.gantt.gantt import Claim, Gantt, bits_consumed_from, bits_held
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.resources.consumables import Capacities
 from oarpy.scheduler.rules.giving_way import Yielding, may_go
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot
+
+Consumer = tuple[int, tuple[Consumption, ...]]
+"""Resources that a job has, and the amounts that it takes from their blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +59,39 @@ def resumed(snapshot: Snapshot, wanting: Collection[int]) -> tuple[Snapshot, tup
     return snapshot, tuple(resumptions)
 
 
-def going_on(snapshot: Snapshot, resumptions: Iterable[Resumption], starting: Iterable[int]) -> tuple[int, ...]:
+def going_on(snapshot: Snapshot, resumptions: Iterable[Resumption], starting: Sequence[Consumer]) -> tuple[int, ...]:
     """Return the jobs that continue now.
 
-    A job that gives way does not if another job is ``starting`` on its resources, or one on a higher level continues.
+    A job that gives way does not if another job is ``starting`` on its resources or takes its amounts, or if one on a
+    higher level continues there.
     """
     due = {resumption.job for resumption in resumptions if resumption.start == snapshot.now and not resumption.kill}
     if not due:
         return ()
-    blocks, jobs = (
-        Blocks.of(snapshot),
-        [job for job in snapshot.holding if job.id in due],
-    )
-    depth, taken, late = Precedence.of(snapshot).depth, reduce(or_, starting, 0), set()
-    for level, others in groupby(sorted(jobs, key=depth), key=depth):
+    blocks, jobs = Blocks.of(snapshot), [job for job in snapshot.holding if job.id in due]
+    depth, taken, late = Precedence.of(snapshot).depth, reduce(or_, (bits for bits, _ in starting), 0), set[int]()
+    for level, group in groupby(sorted(jobs, key=depth), key=depth):
+        others = list(group)
         again = {job.id: _has_again(blocks, job) for job in others}
         late |= {job for job, bits in again.items() if level and bits & taken}
         taken = reduce(or_, again.values(), taken)
+    if any(job.amounts_given_back for job in jobs):
+        late |= _short(snapshot, [job for job in sorted(jobs, key=depth) if job.id not in late], starting)
     return tuple(sorted(due - late))
+
+
+def _short(snapshot: Snapshot, jobs: Iterable[HoldingJob], starting: Iterable[Consumer]) -> set[int]:
+    """Return those of ``jobs`` that give way and lack amounts, which others take now."""
+    depth, capacities = Precedence.of(snapshot).depth, Capacities(snapshot.consumables, snapshot.platform)
+    taken = [(bits_consumed_from(snapshot.platform, job), job.consumes) for job in snapshot.holding] + list(starting)
+    short = set()
+    for job in jobs:
+        bits, amounts = bits_consumed_from(snapshot.platform, job), job.amounts_given_back
+        if depth(job) and any(excess > 0 for excess in capacities.excess(bits, amounts, taken).values()):
+            short.add(job.id)
+        else:
+            taken.append((bits, amounts))
+    return short
 
 
 def _has_again(blocks: Blocks, job: HoldingJob) -> int:
@@ -104,7 +123,7 @@ def _earliest(snapshot: Snapshot, job: HoldingJob) -> float | None:
     asking = job.asking()
     gantt = Gantt.around(snapshot, asking, (holder for holder in snapshot.holding if holder.id != job.id))
     known = {consumable.name for consumable in snapshot.consumables}
-    consumes = tuple(consumption for consumption in job.consumes if consumption.name in known)
+    consumes = tuple(consumption for consumption in job.amounts if consumption.name in known)
     bits, rest, roles = job.given_back | bits_held(snapshot.platform, job), job.end - snapshot.now, roles_of(job)
     levels = gantt.blocks.of_holder(job)
     views, limits = gantt.views(roles, consumes, levels), gantt.limits(asking, roles)
@@ -129,7 +148,12 @@ def _dates(snapshot: Snapshot, begins: Iterable[float], others: Iterable[Iterabl
 
 
 def _victims(snapshot: Snapshot, job: HoldingJob) -> tuple[int, ...]:
-    """Return the jobs that give way on the resources that the job gave back; it has kept its amounts."""
-    blocks = Blocks.of(snapshot)
-    yielding = Yielding(snapshot, Capacities((), snapshot.platform), blocks, may_go(snapshot, snapshot.holding))
-    return tuple(yielding.on(job.given_back, job, blocks.of_holder(job)))
+    """Return the jobs that give way on the resources that the job gave back, and for the amounts that it gave back."""
+    blocks, capacities = Blocks.of(snapshot), Capacities(snapshot.consumables, snapshot.platform)
+    yielding = Yielding(snapshot, capacities, blocks, may_go(snapshot, snapshot.holding))
+    victims = yielding.on(job.given_back, job, blocks.of_holder(job))
+    if not job.amounts_given_back:
+        return tuple(victims)
+    bits = bits_consumed_from(snapshot.platform, job)
+    lacking = capacities.excess(bits, job.amounts_given_back, yielding.firm_amounts(job, snapshot.holding))
+    return tuple(sorted({*victims, *yielding.for_amounts(job, lacking, victims)}))

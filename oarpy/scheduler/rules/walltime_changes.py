@@ -150,7 +150,7 @@ class _More:
         self._roles = roles_of(job)
         self._bits = bits_held(snapshot.platform, job)
         known = {consumable.name for consumable in snapshot.consumables}
-        self._consumes = tuple(consumption for consumption in job.consumes if consumption.name in known)
+        self._consumes = tuple(consumption for consumption in job.amounts if consumption.name in known)
         self._dependants = self._own_dependants()
         self._gantt = self._without_the_job()
 

@@ -74,11 +74,17 @@ class ConsumableEntry(Struct, forbid_unknown_fields=True):
 
 
 class RunningEntry(HeldJob, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A job that holds resources; ``consumes`` maps consumables to amounts, ``given_back`` are resources given back."""
+    """A job that holds resources; ``consumes`` maps consumables to amounts, ``given_back`` are resources given back.
+
+    ``kept_amounts`` are those of ``consumes`` that it keeps when it gives way, ``amounts_given_back`` what it gave back
+    with its resources.
+    """
 
     resources: tuple[int, ...]
     consumes: dict[str, Any] = field(default_factory=dict)
+    kept_amounts: dict[str, Any] = field(default_factory=dict)
     given_back: tuple[int, ...] = ()
+    amounts_given_back: dict[str, Any] = field(default_factory=dict)
 
 
 class RequestEntry(Struct, forbid_unknown_fields=True):

@@ -352,22 +352,27 @@ def _running(entry: RunningEntry, platform: Platform, consumables: frozenset[str
     owner = f"running job {entry.id}"
     if entry.walltime < 0:
         raise _wrong(owner, "walltime", "it is below 0")
-    for name in entry.consumes:
-        if name not in consumables:
-            raise _wrong(owner, "consumes", f"'{name[:40]}' is not a consumable")
+
+    def amounts(key: str, entered: Mapping[str, object]) -> tuple[Consumption, ...]:
+        for name in entered:
+            if name not in consumables:
+                raise _wrong(owner, key, f"'{name[:40]}' is not a consumable")
+        return tuple(Consumption(name, _amount(owner, key, amount)) for name, amount in entered.items())
+
+    consumes, kept = amounts("consumes", entry.consumes), amounts("kept_amounts", entry.kept_amounts)
+    if not set(kept) <= set(consumes):
+        raise _wrong(owner, "kept_amounts", "it has amounts that are not in 'consumes'")
     return HoldingJob.of(
         entry,
         start=_exact(entry.start),
         walltime=_exact(entry.walltime),
         checkpoint=_exact(entry.checkpoint),
         resources=_known(owner, "resources", entry.resources, platform),
-        consumes=_consumptions(owner, entry.consumes),
+        consumes=consumes,
+        kept_amounts=kept,
         given_back=_bits(owner, "given_back", entry.given_back, platform),
+        amounts_given_back=amounts("amounts_given_back", entry.amounts_given_back),
     )
-
-
-def _consumptions(owner: str, amounts: Mapping[str, object]) -> tuple[Consumption, ...]:
-    return tuple(Consumption(name, _amount(owner, "consumes", amount)) for name, amount in amounts.items())
 
 
 def _job(entry: JobEntry, consumables: frozenset[str]) -> WaitingJob:

@@ -89,6 +89,15 @@ _FREE = """
     WHERE a.job_id = ANY(%(jobs)s) AND upper_inf(a.during) AND r.resource_id = a.resource_id AND r.type = ANY(%(types)s)
       AND j.job_id = a.job_id AND j.state = 'Suspended'
 """
+# What its resources gave it: it has these amounts again with them, by a trigger.
+_FREE_AMOUNTS = """
+    UPDATE assigned_amounts m
+    SET during = tstzrange(lower(m.during), greatest(statement_timestamp(), lower(m.during) + interval '1 microsecond'))
+    FROM consumables c
+    WHERE m.job_id = ANY(%s) AND m.consumable = ANY(%s) AND c.name = m.consumable AND upper_inf(m.during) AND EXISTS (
+        SELECT FROM assigned_resources a JOIN resources r USING (resource_id)
+        WHERE a.job_id = m.job_id AND a.suspended AND to_jsonb(r) ->> c.level = m.block)
+"""
 
 # The constraint on exclusive holders has the last word: it holds them from the statement's own time on, as a job that
 # starts does.
@@ -150,11 +159,17 @@ def forget(connection: Connection) -> None:
 
 
 @set_wise
-def suspend(connection: Connection, jobs: Sequence[int], types: Sequence[str]) -> None:
-    """Record that jobs are stopped on all their nodes, and let others have their resources of these types."""
+def suspend(connection: Connection, jobs: Sequence[int], types: Sequence[str], amounts: Sequence[str]) -> None:
+    """Record that jobs are stopped on all their nodes.
+
+    Others may have their resources of these types, and their amounts of the consumables ``amounts`` on the blocks of
+    these resources.
+    """
     if jobs:
         gave_way = [row[0] for row in connection.execute(_SUSPEND, {"jobs": list(jobs)})]
         connection.execute(_FREE, {"jobs": list(jobs), "types": list(types)})
+        if amounts:
+            connection.execute(_FREE_AMOUNTS, [list(jobs), list(amounts)])
         if gave_way:
             connection.execute(_WANT_BACK, [gave_way])
 

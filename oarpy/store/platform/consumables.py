@@ -44,6 +44,18 @@ class ConsumableHolding:
     amount: int
 
 
+@dataclass(slots=True)
+class HeldAmounts:
+    """What a live job holds on each of its blocks, what it keeps of that when it gives way, and what it gave back.
+
+    A job that is suspended when it gives way keeps what suspension does not free.
+    """
+
+    held: tuple[Consumption, ...] = ()
+    kept: tuple[Consumption, ...] = ()
+    given_back: tuple[Consumption, ...] = ()
+
+
 _CONSUMABLES = "SELECT name, level, unit FROM consumables ORDER BY name"
 
 _CAPACITIES = "SELECT consumable, block, capacity, held FROM consumable_capacities ORDER BY consumable, block"
@@ -55,7 +67,21 @@ _LOCKED = """
 
 # The amount of one consumable that a job holds is the same on each block: its request names one amount.
 _HELD = """
-    SELECT DISTINCT job_id, consumable, amount FROM assigned_amounts WHERE upper_inf(during) ORDER BY job_id, consumable
+    SELECT a.job_id, a.consumable, a.amount, a.held,
+           CASE WHEN EXISTS (SELECT FROM queues WHERE manner = 'suspend')
+                     OR EXISTS (SELECT FROM projects WHERE manner = 'suspend')
+                THEN (a.consumable <> ALL (%(freed)s) OR j.state IN ('Suspended', 'Resuming'))
+                     AND EXISTS (SELECT FROM giving_way(j) g WHERE g.manner = 'suspend')
+                ELSE false END
+    FROM (
+        SELECT DISTINCT job_id, consumable, amount, true AS held FROM assigned_amounts WHERE upper_inf(during)
+        UNION ALL
+        SELECT DISTINCT m.job_id, m.consumable, m.amount, false FROM jobs s JOIN assigned_amounts m USING (job_id)
+        WHERE s.state IN ('Suspended', 'Resuming') AND NOT upper_inf(m.during) AND NOT EXISTS (
+            SELECT FROM assigned_amounts o
+            WHERE (o.job_id, o.consumable) = (m.job_id, m.consumable) AND upper_inf(o.during))
+    ) a JOIN jobs j USING (job_id)
+    ORDER BY a.job_id, a.consumable
 """
 
 _OF_JOBS = """
@@ -115,12 +141,18 @@ def locked(connection: Connection, name: str, blocks: Sequence[str]) -> tuple[Ca
     return tuple(Capacity(*row) for row in connection.execute(_LOCKED, [name, list(blocks)]))
 
 
-def held(connection: Connection) -> dict[int, tuple[Consumption, ...]]:
-    """Return the amounts of live jobs on each of their blocks, by job; jobs that hold nothing are left out."""
-    amounts: dict[int, tuple[Consumption, ...]] = {}
-    for job, name, amount in connection.execute(_HELD):
-        amounts[job] = (*amounts.get(job, ()), Consumption(name, amount))
-    return amounts
+def held(connection: Connection, freed: Sequence[str]) -> dict[int, HeldAmounts]:
+    """Return the amounts of live jobs that have any. Suspension frees the consumables ``freed``."""
+    jobs: dict[int, HeldAmounts] = defaultdict(HeldAmounts)
+    for job, name, amount, holds, keeps in connection.execute(_HELD, {"freed": list(freed)}):
+        amounts, consumption = jobs[job], Consumption(name, amount)
+        if not holds:
+            amounts.given_back += (consumption,)
+            continue
+        amounts.held += (consumption,)
+        if keeps:
+            amounts.kept += (consumption,)
+    return jobs
 
 
 def of_jobs(connection: Connection, jobs: Iterable[int]) -> dict[int, tuple[ConsumableHolding, ...]]:

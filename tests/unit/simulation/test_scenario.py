@@ -217,6 +217,8 @@ def test_a_level_outside_the_hierarchy_is_never_served(tmp_path: Path) -> None:
         ({"quotas": [{"valid": [[0]]}]}, ["quota at place 1", "'valid'", "2 entries"]),
         ({"quotas": [{"valid": [[None, 0]]}]}, ["quota at place 1", "'valid'", "None"]),
         ({"running": [_running(given_back=[77])]}, ["running job 5", "'given_back'", "77"]),
+        ({"running": [_running(kept_amounts={"memory": 2})]}, ["running job 5", "'kept_amounts'", "memory"]),
+        ({"running": [_running(amounts_given_back={"heat": 2})]}, ["running job 5", "'amounts_given_back'", "heat"]),
         ({"running": [_running(checkpoint=None)]}, ["running job 5", "'checkpoint'"]),
         ({"reservations": [_reserved(start="now")]}, ["reservation 6", "'start'", "'now'"]),
         ({"reservations": [_reserved(resources=[77])]}, ["reservation 6", "'resources'", "77"]),

@@ -43,6 +43,7 @@ class Pauses(Part):
     def __init__(self, settings: Configuration, hosts: JobHosts) -> None:
         self._hosts = hosts
         self._types = settings.scheduler.suspended_resource_types
+        self._consumables = settings.scheduler.suspended_consumables
         limit = settings.jobs.server_script_timeout
         self._after_suspend = PauseScripts("after_suspend", settings.jobs.after_suspend, limit)
         self._before_resume = PauseScripts("before_resume", settings.jobs.before_resume, limit)
@@ -107,7 +108,7 @@ class Pauses(Part):
         if away or going or back or len(here) < len(rows):
             failed = [(row.job, text) for row in away if (text := self._after_suspend.failure(_key(row)))]
             with connection.transaction():
-                suspensions.suspend(connection, [row.job for row in away], self._types)
+                suspensions.suspend(connection, [row.job for row in away], self._types, self._consumables)
                 suspensions.note_failures(connection, failed)
                 suspensions.resume(connection, going)
                 suspensions.stay(connection, back)
