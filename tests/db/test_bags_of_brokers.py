@@ -301,7 +301,7 @@ def test_a_profile_is_taken_by_jobs_of_the_user_and_tells_when_tasks_are_expecte
     assert minutes(by_walltime, now) == [(4, 11), (8, 21)]
     expected = [(one["tasks"], round((one["expected"] - now) / 60)) for one in by_profile["offers"]]
     assert expected == [(4, 2), (8, 3)]
-    assert [one["end"] for one in by_profile["offers"]] == [one["end"] for one in by_walltime["offers"]]
+    assert minutes(by_profile, now) == minutes(by_walltime, now)
 
 
 def test_a_profile_is_forgotten_some_time_after_its_job_ended(door: BrokersDoor) -> None:
