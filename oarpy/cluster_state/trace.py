@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 Json = dict[str, object]
 
 _ROWS = frozenset({"id", "type", "state", RESOURCE_ID})
-_AMOUNTS = ("consumes", "kept_amounts", "amounts_given_back")
 """Keys of a resource that are no properties."""
+_AMOUNTS = ("consumes", "kept_amounts", "amounts_given_back")
+"""Fields of a job that holds resources which are amounts of consumables."""
 
 
 def scenario_of(snapshot: Snapshot) -> Json:
