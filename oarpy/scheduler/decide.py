@@ -33,12 +33,13 @@ from oarpy.scheduler.placing import PlacingOutcome
 from oarpy.scheduler.plan import Placement, Plan, plan
 from oarpy.scheduler.precedence import Precedence
 from oarpy.scheduler.promising import Promised
+from oarpy.scheduler.resources.consumables import Consumer
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.rules.amendments import NOTHING_AMENDED, Amended, amended
 from oarpy.scheduler.rules.dates import next_lapse, next_start_asked
 from oarpy.scheduler.rules.energy import PowerOrders, once_awake, power_for, while_waking
 from oarpy.scheduler.rules.reservations import Due, JobStart, due_reservations, whole_again, with_reservations
-from oarpy.scheduler.rules.suspended_jobs import Consumer, Resumption, going_on, resumed
+from oarpy.scheduler.rules.suspended_jobs import Resumption, going_on, resumed
 from oarpy.scheduler.rules.walltime_changes import WalltimeAnswers, answered
 from oarpy.scheduler.snapshot import PartId, Reservation, Snapshot
 from oarpy.scheduler.verdicts import Verdict

@@ -231,23 +231,20 @@ class Gantt:
             if job.end > self.now:
                 bits = bits_held(self._platform, job)
                 back = job.given_back if job.resumes is not None else 0
-                self._releases.setdefault(job.end + self._security, []).append((job, bits | back))
+                until = job.end + self._security
+                self._releases.setdefault(until, []).append((job, bits | back))
                 levels = self.blocks.of_holder(job)
                 self.enter(job, Claim(job.start, job.walltime, bits, levels=levels), everywhere=True)
-                kept = job.id in self._keeping
-                consumes = job.released_amounts if kept else job.consumes
-                self._consume(job, consumes, self._consumed_until.get(job.id, job.start))
+                amounts = job.released_amounts if job.id in self._keeping else job.consumes
+                self._consume(job, amounts, self._consumed_until.get(job.id, job.start), until)
                 if job.resumes is not None:
                     again = Claim(job.resumes, job.end - job.resumes, job.given_back, levels=levels)
                     self.enter(job, again, everywhere=True)
-                    self._consume(job, job.amounts_given_back, job.resumes)
+                    self._consume(job, job.amounts_given_back, job.resumes, until)
 
-    def _consume(
-        self, job: HoldingJob, consumes: tuple[Consumption, ...], begin: float, end: float | None = None
-    ) -> None:
-        """Let a job that holds resources have amounts from ``begin`` to ``end``, or until it is over."""
-        until = job.end + self._security if end is None else end
-        self.stocks.take(begin, until, bits_consumed_from(self._platform, job), consumes)
+    def _consume(self, job: HoldingJob, amounts: tuple[Consumption, ...], begin: float, end: float) -> None:
+        """Let a job that holds resources have ``amounts`` during [begin, end)."""
+        self.stocks.take(begin, end, bits_consumed_from(self._platform, job), amounts)
 
     def protect(self, jobs: Iterable[HoldingJob], life: float) -> None:
         """Let running jobs that give way keep their resources for the first ``life`` seconds, security time included.
@@ -257,12 +254,13 @@ class Gantt:
         for job in jobs:
             if not self._precedence.depth(job):
                 continue
+            over = job.end + self._security
             if job.kept_amounts and job.end > self.now:
                 self._keeping.add(job.id)
                 # amounts change only where the timeline of the platform has a boundary
-                self.whole.exclusive.remove(job.start, job.end + self._security, 0)
-                self._consume(job, job.kept_amounts, job.start)
-            until = min(job.start + life, job.end + self._security)
+                self.whole.exclusive.remove(job.start, over, 0)
+                self._consume(job, job.kept_amounts, job.start, over)
+            until = min(job.start + life, over)
             if not job.start <= self.now < min(job.end, until):
                 continue
             bits = bits_held(self._platform, job)

@@ -20,6 +20,8 @@ from oarpy.scheduler.resources.block_counting import BlockCounter
 from oarpy.scheduler.resources.platform import Platform
 
 Columns = NDArray[np.intp]
+Consumer = tuple[int, tuple[Consumption, ...]]
+"""Resources that a job has, and the amounts that it takes from their blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +103,10 @@ class Capacities:
                     bits &= ~store.bits
         return bits
 
-    def lacking(self, consumes: Iterable[Consumption], holders: Sequence[tuple[int, tuple[Consumption, ...]]]) -> int:
+    def lacking(self, consumes: Iterable[Consumption], holders: Sequence[Consumer]) -> int:
         """Return the resources whose blocks cannot give these amounts beside the amounts of ``holders``.
 
-        A holder is a set of resources and the amounts that go with them. Unknown or removed consumables are ignored.
+        Unknown or removed consumables are ignored.
         """
         bits = 0
         for consumption in consumes:
@@ -114,7 +116,7 @@ class Capacities:
         return bits
 
     @staticmethod
-    def _taken(store: Store, name: str, holders: Sequence[tuple[int, tuple[Consumption, ...]]]) -> int:
+    def _taken(store: Store, name: str, holders: Sequence[Consumer]) -> int:
         """Return the amount that ``holders`` take from one store."""
         return sum(
             consumption.amount
@@ -142,10 +144,7 @@ class Capacities:
         }
 
     def excess(
-        self,
-        bits: int,
-        consumes: Iterable[Consumption],
-        holders: Sequence[tuple[int, tuple[Consumption, ...]]],
+        self, bits: int, consumes: Iterable[Consumption], holders: Sequence[Consumer]
     ) -> dict[tuple[str, str], int]:
         """Return by how much a job on ``bits`` would take too much beside ``holders``, by consumable and block."""
         return {

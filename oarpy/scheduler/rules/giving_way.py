@@ -21,12 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from oarpy.model.request import Consumption
 from oarpy.scheduler.gantt.exclusive_levels import AskedLevel, Blocks
 from oarpy.scheduler.gantt.gantt import Kept, bits_consumed_from, bits_held
 from oarpy.scheduler.job_roles import Profile, roles_of
 from oarpy.scheduler.precedence import Precedence
-from oarpy.scheduler.resources.consumables import Capacities
+from oarpy.scheduler.resources.consumables import Capacities, Consumer
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
 
 Part = tuple[str, str]
@@ -104,9 +103,7 @@ class Yielding:
             and not roles_of(job).profile.shares(profile)
         ]
 
-    def firm_amounts(
-        self, other: WaitingJob | HoldingJob, jobs: Iterable[HoldingJob]
-    ) -> list[tuple[int, tuple[Consumption, ...]]]:
+    def firm_amounts(self, other: WaitingJob | HoldingJob, jobs: Iterable[HoldingJob]) -> list[Consumer]:
         """Return what those of ``jobs`` consume that stay beside ``other``, with what the others keep as they go."""
         return [
             (

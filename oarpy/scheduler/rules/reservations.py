@@ -9,12 +9,11 @@ from msgspec import structs
 
 from oarpy.model.job_types import read_types
 from oarpy.model.reasons import HELD, Reason, Why
-from oarpy.model.request import Consumption
 from oarpy.scheduler.gantt.exclusive_levels import Blocks
 from oarpy.scheduler.gantt.gantt import bits_consumed_from
 from oarpy.scheduler.job_roles import Roles, roles_of
 from oarpy.scheduler.precedence import Precedence
-from oarpy.scheduler.resources.consumables import Capacities
+from oarpy.scheduler.resources.consumables import Capacities, Consumer
 from oarpy.scheduler.rules.giving_way import Yielding, leaves_at
 from oarpy.scheduler.rules.reservation_repair import moved, shifted
 from oarpy.scheduler.snapshot import HoldingJob, Reservation, Snapshot, WaitingJob
@@ -270,7 +269,7 @@ class _Dates:
             bits &= ~self._capacities.lacking(way.consumes, self._takers())
         return bits
 
-    def _takers(self) -> list[tuple[int, tuple[Consumption, ...]]]:
+    def _takers(self) -> list[Consumer]:
         """Return the amounts that running jobs and starting reservations take."""
         platform = self._snapshot.platform
         running = [(bits_consumed_from(platform, job), job.consumes) for job in self._running if job.consumes]

@@ -17,17 +17,13 @@ from operator import or_
 
 from msgspec import structs
 
-from oarpy.model.request import Consumption
 from oarpy.scheduler.gantt.exclusive_levels import Blocks
 from oarpy.scheduler.gantt.gantt import Claim, Gantt, bits_consumed_from, bits_held
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.precedence import Precedence
-from oarpy.scheduler.resources.consumables import Capacities
+from oarpy.scheduler.resources.consumables import Capacities, Consumer
 from oarpy.scheduler.rules.giving_way import Yielding, may_go
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot
-
-Consumer = tuple[int, tuple[Consumption, ...]]
-"""Resources that a job has, and the amounts that it takes from their blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +66,13 @@ def going_on(snapshot: Snapshot, resumptions: Iterable[Resumption], starting: Se
         return ()
     blocks, jobs = Blocks.of(snapshot), [job for job in snapshot.holding if job.id in due]
     depth, taken, late = Precedence.of(snapshot).depth, reduce(or_, (bits for bits, _ in starting), 0), set[int]()
-    for level, group in groupby(sorted(jobs, key=depth), key=depth):
-        others = list(group)
+    jobs.sort(key=depth)
+    for level, others in groupby(jobs, key=depth):
         again = {job.id: _has_again(blocks, job) for job in others}
         late |= {job for job, bits in again.items() if level and bits & taken}
         taken = reduce(or_, again.values(), taken)
     if any(job.amounts_given_back for job in jobs):
-        late |= _short(snapshot, [job for job in sorted(jobs, key=depth) if job.id not in late], starting)
+        late |= _short(snapshot, [job for job in jobs if job.id not in late], starting)
     return tuple(sorted(due - late))
 
 
