@@ -14,7 +14,7 @@ from tests.harness.launcher_lines import LauncherLines, Message
 _PAUSE = 0.2
 _QUIET = 5.0
 """Seconds without a message after which a sign of life is asked for."""
-_TRY_LATER, _WRONG_MOMENT = 6, 1
+_TRY_LATER, _WRONG_MOMENT, _UNKNOWN_NAME = 6, 1, 4
 _WALLTIME = 600
 
 
@@ -44,6 +44,7 @@ class Application(threading.Thread):
         self._asked: dict[int, dict[str, int]] = {}
         self._ends: float | None = None
         self._hosts: set[str] = set()
+        self._reclaimed: set[str] = set()
         self.granted = self.released = 0
 
     def run(self) -> None:
@@ -137,6 +138,7 @@ class Application(threading.Thread):
             self.released += 1
             self._hosts.difference_update(message["names"])
         elif message["message"] == "reclaim":
+            self._reclaimed.update(message["names"])
             lines.say("release", names=message["names"])
         else:
             names = {name for hosts in message["names"].values() for name in hosts}
@@ -144,6 +146,7 @@ class Application(threading.Thread):
                 self.wrong.append(f"holds {sorted(self._hosts)} and got {message}")
             self.granted += 1
             self._hosts |= names
+            self._reclaimed -= names
             if self._chance.random() < 0.5:
                 lines.say("release", names=sorted(names))
 
@@ -156,5 +159,10 @@ class Application(threading.Thread):
             raise ConnectionError("again")
         elif code == _TRY_LATER and of in ("extend", "release"):
             return
+        elif code == _UNKNOWN_NAME and of == "release" and self._names_reclaimed(message["reason"]):
+            return  # the host was gone before the answer to its reclaim was read
         elif code != _WRONG_MOMENT:  # the start and a request may cross each other
             self.wrong.append(f"{message}")
+
+    def _names_reclaimed(self, reason: str) -> bool:
+        return any(f"has no host '{name}'" in reason for name in self._reclaimed)
