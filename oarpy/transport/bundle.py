@@ -1,81 +1,77 @@
-"""The agent as one text: its modules packed with a loader, sent over the channel to any Python 3.9 or newer."""
+"""The agent as one program: its modules packed with a loader, sent over the channel to any Python 3.9 or newer.
+
+Modules are compiled here once. A node whose Python is another version compiles their sources.
+"""
 
 from __future__ import annotations
 
+import marshal
 import shlex
-from functools import cache
+import sys
+from functools import cache, lru_cache
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from oarpy import frontend, wire
 from oarpy.frontend import call, node_command
 from oarpy.transport import agent
+from oarpy.transport.agent.programs import LOADER, MARSHALLED
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.wire import frames, json_values
 
+if TYPE_CHECKING:
+    from oarpy.transport.agent.programs import Modules
+
 _BOOTSTRAP = """\
-import os, sys
+import marshal, os, sys
 size = int(sys.argv[1])
-text = b""
-while len(text) < size:
-    part = os.read(0, size - len(text))
+program = b""
+while len(program) < size:
+    part = os.read(0, size - len(program))
     if not part:
         sys.exit("the channel ended before the agent had arrived")
-    text += part
+    program += part
+text, PACKED, SETTINGS = marshal.loads(program)
+del program, part
 exec(compile(text, "oarpy-agent", "exec"))
 """
-
-_LOADER = """
-import sys
-from importlib.machinery import ModuleSpec
-
-
-class Packed:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name not in SOURCES:
-            return None
-        package = any(other.startswith(name + ".") for other in SOURCES)
-        return ModuleSpec(name, Packed, origin="oarpy-agent", is_package=package)
-
-    @staticmethod
-    def create_module(spec):
-        return None
-
-    @staticmethod
-    def exec_module(module):
-        exec(compile(SOURCES[module.__name__], "oarpy-agent/" + module.__name__, "exec"), module.__dict__)
-
-
-sys.meta_path.insert(0, Packed)
-"""
+COMMAND = f"from {node_command.__name__} import main\n\nmain()\n"
+"""What a command runs once it can import its modules."""
+_EMPTY = ("", marshal.dumps(compile("", "empty", "exec")))
+_KEPT = 8
+"""Programs kept in memory: one of each kind, as nodes share settings."""
+_MAKING = Lock()
 
 
 @cache
-def agent_sources() -> dict[str, str]:
-    """Return the sources of the agent by module name."""
-    sources = {"oarpy": "", "oarpy.transport": "", "oarpy.frontend": ""}
-    sources[call.__name__] = _modules(frontend)[call.__name__]
-    return {**sources, **_modules(wire), **_modules(agent)}
+def agent_modules() -> Modules:
+    """Return the modules of the agent."""
+    packages = {"oarpy": _EMPTY, "oarpy.transport": _EMPTY, "oarpy.frontend": _EMPTY}
+    carried = {call.__name__: _modules(frontend)[call.__name__]}
+    return sys.version, {**packages, **carried, **_modules(wire), **_modules(agent)}
 
 
 @cache
-def command_script() -> str:
-    """Return the program of the commands that nodes get: the modules with which a command reaches the gateway."""
+def command_modules() -> Modules:
+    """Return the modules of the commands that nodes get: those with which a command reaches the gateway."""
     words = {module.__name__: _modules(wire)[module.__name__] for module in (frames, json_values)}
-    sources = {"oarpy": "", "oarpy.wire": "", **words, **_modules(frontend)}
-    return f"SOURCES = {sources!r}\n{_LOADER}from {node_command.__name__} import main\n\nmain()\n"
+    return sys.version, {"oarpy": _EMPTY, "oarpy.wire": _EMPTY, **words, **_modules(frontend)}
 
 
-def _modules(package: ModuleType) -> dict[str, str]:
-    """Return the sources of a package, and of the packages in it, by module name."""
+@cache
+def _modules(package: ModuleType) -> dict[str, tuple[str, bytes]]:
+    """Return the source and the code of a package, and of the packages in it, by module name."""
     root = Path(package.__path__[0])
-    sources = {}
+    modules = {}
     for path in sorted(root.rglob("*.py")):
         inside = path.relative_to(root).with_suffix("").parts
-        parts = inside[:-1] if path.stem == "__init__" else inside
-        sources[".".join((package.__name__, *parts))] = path.read_text(encoding="utf-8")
-    return sources
+        name = ".".join((package.__name__, *(inside[:-1] if path.stem == "__init__" else inside)))
+        code = SourceFileLoader(name, str(path)).get_code(name)
+        modules[name] = path.read_text(encoding="utf-8"), marshal.dumps(code)
+    return modules
 
 
 def agent_program(node: NodeAddress, config: ChannelConfig, entry: str = "service") -> bytes:
@@ -83,8 +79,14 @@ def agent_program(node: NodeAddress, config: ChannelConfig, entry: str = "servic
 
     ``entry`` is the module that it runs: ``service``, ``steps.step`` or ``calls.call``.
     """
+    with _MAKING:  # the threads of all channels ask at once
+        return _program(node.state_directory, config.machine_root.replace("%h", node.name), config, entry)
+
+
+@lru_cache(maxsize=_KEPT)
+def _program(state_directory: str, machine_root: str, config: ChannelConfig, entry: str) -> bytes:
     settings: dict[str, object] = {
-        "state": node.state_directory,
+        "state": state_directory,
         "instance": config.instance,
         "keep_days": config.keep_days,
         "kill_patience": config.kill_patience,
@@ -95,18 +97,20 @@ def agent_program(node: NodeAddress, config: ChannelConfig, entry: str = "servic
         "limit_swap": config.limit_swap,
         "private_directories": config.private_directories,
         "cgroup_root": config.cgroup_root,
-        "machine_root": config.machine_root.replace("%h", node.name),
+        "machine_root": machine_root,
         "device_rules": config.device_rules,
     }
     if entry == "service":
-        adopter = _program("logins.adopter", settings) if config.log_ins else ""
-        settings |= {"commands": (node_command.NAMES, command_script()), "adopter": adopter}
-    return _program(entry, settings).encode()
+        programs: dict[str, object] = {"commands": (node_command.NAMES, command_modules(), COMMAND)}
+        if config.log_ins:
+            adopter = f"SETTINGS = {settings!r}\n{_beginning('logins.adopter')}"
+            programs["adopter"] = agent_modules(), adopter
+        settings |= programs
+    return marshal.dumps((LOADER + _beginning(entry), agent_modules(), settings), MARSHALLED)
 
 
-def _program(entry: str, settings: dict[str, object]) -> str:
-    begin = f"from {agent.__name__}.{entry} import main\n\nmain(SETTINGS)\n"
-    return f"SOURCES = {agent_sources()!r}\nSETTINGS = {settings!r}\n{_LOADER}{begin}"
+def _beginning(entry: str) -> str:
+    return f"from {agent.__name__}.{entry} import main\n\nmain(SETTINGS)\n"
 
 
 def agent_arguments(node: NodeAddress, program: bytes) -> list[str]:

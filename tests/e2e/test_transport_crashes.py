@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import getpass
 import json
+import marshal
 import os
 import random
 import signal
@@ -46,15 +47,16 @@ POINTS = int(os.environ.get("OARPY_TEST_CRASH_POINTS", "16"))
 
 
 class _PreludedStream(PipeStream):
-    """Sends a prelude before the agent's program, which is the first thing written."""
+    """Runs a prelude before the agent; the agent's program is the first thing written."""
 
-    def __init__(self, prelude: bytes, node: NodeAddress, program: bytes) -> None:
-        super().__init__(node, prelude + program)
-        self._prelude = prelude
+    def __init__(self, prelude: str, node: NodeAddress, program: bytes) -> None:
+        text, *rest = marshal.loads(program)
+        self._first = marshal.dumps((prelude + text, *rest))
+        super().__init__(node, self._first)
 
     def write(self, content: bytes) -> None:
-        super().write(self._prelude + content)
-        self._prelude = b""
+        super().write(self._first or content)
+        self._first = b""
 
 
 @dataclass
@@ -75,7 +77,7 @@ class Bench:
         config = ChannelConfig(instance=self.instance)
         transport: StreamTransport = LocalTransport(inbox, config)
         if prelude:
-            transport = StreamTransport(partial(_PreludedStream, prelude.encode()), inbox, config)
+            transport = StreamTransport(partial(_PreludedStream, prelude), inbox, config)
         work = self.directory / "work"
         work.mkdir(parents=True, exist_ok=True)
         driver = Driver(transport, NodeAddress("node1", str(self.state)), work, self.instance, getpass.getuser())
@@ -107,7 +109,7 @@ import os, sys
 AGENT = os.getpid()
 COUNT = [0, False]
 def enter(frame, event, argument):
-    if not frame.f_code.co_filename.startswith(("oarpy-agent/oarpy.transport.agent.", "oarpy-agent/oarpy.wire.")):
+    if not frame.f_globals.get("__name__", "").startswith(("oarpy.transport.agent.", "oarpy.wire.")):
         return None
     if frame.f_code.co_name in ({begin!r},):
         COUNT[1] = True
@@ -325,7 +327,7 @@ def test_a_claim_that_is_killed_is_not_started(bench: Bench) -> None:
 DIE = """
 import os, sys
 def die(frame, event, argument):
-    if frame.f_code.co_name == "_run" and frame.f_code.co_filename.endswith("job.supervisor"):
+    if frame.f_code.co_name == "_run" and frame.f_globals["__name__"].endswith("job.supervisor"):
         os.kill(os.getpid(), 9)
 sys.setprofile(die)
 """

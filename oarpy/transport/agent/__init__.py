@@ -2,6 +2,7 @@
 
 ``service`` is the agent's loop, ``orders`` its answers to orders about known jobs, ``statedir`` its folder on the node.
 ``job`` runs jobs, ``steps`` programs inside them, ``scripts`` the site's programs, ``calls`` connects users' commands.
+``programs`` installs programs, such as the users' commands, as scripts whose modules are compiled already.
 ``child_answer`` has a process of its own find an answer: how busy GPUs are (``gpu_use``), whether the node is fit.
 
 Vocabulary. The *agent* sits at the end of one channel and keeps no truth. A *supervisor* is a process of the node that

@@ -25,6 +25,7 @@ from oarpy.transport.agent.job.tombstones import Tombstones
 from oarpy.transport.agent.logins.login_notes import remove_all_notes
 from oarpy.transport.agent.orders import Orders
 from oarpy.transport.agent.outbox import Outbox
+from oarpy.transport.agent.programs import install_program
 from oarpy.transport.agent.scripts.health import HealthCheck
 from oarpy.transport.agent.scripts.launchers import Launchers
 from oarpy.transport.agent.scripts.scripts import Scripts
@@ -86,9 +87,10 @@ class Agent:
         self._bell = Bell(self._state.bell)
         self._knocks = CallListener(self._state.root, self._poll, select.EPOLLIN)
         with contextlib.suppress(OSError):  # jobs run without them
-            commands.install(self._state.commands, *settings.pop("commands", ((), "")))
-            if adopter := settings.pop("adopter", ""):
-                commands.install_program(self._state.commands, "oaradopt", adopter)
+            if packed := settings.pop("commands", None):
+                commands.install(self._state.commands, *packed)
+            if adopter := settings.pop("adopter", None):
+                install_program(self._state.commands, "oaradopt", *adopter)
         self._isolation = isolation_of(settings)
         private = settings["private_directories"]
         run = RunSettings(settings["kill_patience"], settings["start_patience"], settings["pam_service"], private)

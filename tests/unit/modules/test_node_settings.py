@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import marshal
+
 import pytest
 
 from oarpy.configuration import Nodes
@@ -16,12 +18,12 @@ def test_limits_of_jobs_are_in_the_programs_that_start_them(entry: str) -> None:
     config = channel_config(
         Nodes(pids_limit=4711, pam_service="oarpy-site", private_directories=("/tmp",), limit_swap=True), "test"
     )
-    program = agent_program(NodeAddress("n1", "/state"), config, entry).decode()
-    assert "'pids_limit': 4711" in program
-    assert "('/dev/kfd', 'any')" in program
-    assert "'pam_service': 'oarpy-site'" in program
-    assert "'limit_swap': True" in program
-    assert "'private_directories': ('/tmp',)" in program
+    _, _, settings = marshal.loads(agent_program(NodeAddress("n1", "/state"), config, entry))
+    assert settings["pids_limit"] == 4711
+    assert ("/dev/kfd", "any") in settings["device_rules"]
+    assert settings["pam_service"] == "oarpy-site"
+    assert settings["limit_swap"] is True
+    assert settings["private_directories"] == ("/tmp",)
 
 
 def test_fewer_processes_than_a_start_takes_are_refused() -> None:

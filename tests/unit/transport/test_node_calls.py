@@ -21,7 +21,7 @@ from oarpy.frontend.node_command import NAMES
 from oarpy.transport.agent.calls import call, call_requests, commands
 from oarpy.transport.agent.calls.call import NoCall, carry, connect
 from oarpy.transport.agent.calls.call_requests import CallListener
-from oarpy.transport.bundle import command_script
+from oarpy.transport.bundle import COMMAND, command_modules
 from tests.harness.bare_environment import NO_GATEWAY
 
 TOKEN, OTHER = "0123456789abcdef" * 2, "f" * 32
@@ -252,17 +252,18 @@ def test_nobody_comes(tmp_path: Path, knocks: CallListener) -> None:
 
 def test_commands_are_written_once_and_mended(tmp_path: Path) -> None:
     folder = tmp_path / "bin"
-    commands.install(str(folder), NAMES, command_script())
+    commands.install(str(folder), NAMES, command_modules(), COMMAND)
     made = {path: path.lstat().st_ino for path in folder.iterdir()}
-    assert {path.name for path in made} == {*NAMES, ".oarpy", ".profile"}
-    commands.install(str(folder), NAMES, command_script())
+    assert {path.name for path in made} == {*NAMES, ".oarpy", ".oarpy.modules", ".profile"}
+    commands.install(str(folder), NAMES, command_modules(), COMMAND)
     assert {path: path.lstat().st_ino for path in folder.iterdir()} == made
     (folder / ".oarpy").write_text("torn")
+    (folder / ".oarpy.modules").write_bytes((folder / ".oarpy.modules").read_bytes()[:1000])
     (folder / "oarsh").unlink()
     (folder / "oarsub").unlink()
     (folder / "oarsub").write_text("something else")
-    commands.install(str(folder), NAMES, command_script())
-    assert {path.name for path in folder.iterdir()} == {*NAMES, ".oarpy", ".profile"}
+    commands.install(str(folder), NAMES, command_modules(), COMMAND)
+    assert {path.name for path in folder.iterdir()} == {*NAMES, ".oarpy", ".oarpy.modules", ".profile"}
     assert stat.S_IMODE((folder / "oarsub").stat().st_mode) == 0o755
     done = subprocess.run([folder / "oarsub"], capture_output=True, text=True, check=False, env=NO_GATEWAY)
     assert (done.returncode, done.stdout) == (6, "")
@@ -270,12 +271,11 @@ def test_commands_are_written_once_and_mended(tmp_path: Path) -> None:
 
 
 def test_the_commands_use_the_grammar_and_the_library_of_python_3_9() -> None:
-    scope: dict[str, dict[str, str]] = {}
-    exec(command_script().partition("\n")[0], scope)
-    for name, source in scope["SOURCES"].items():
+    _, modules = command_modules()
+    for name, (source, _) in modules.items():
         for node in ast.walk(ast.parse(source, name, feature_version=(3, 9))):
             if isinstance(node, ast.ImportFrom | ast.Import):
                 names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [one.name for one in node.names]
                 for module in names:
-                    known = module in scope["SOURCES"] or module.split(".")[0] in sys.stdlib_module_names
+                    known = module in modules or module.split(".")[0] in sys.stdlib_module_names
                     assert known, (name, module)

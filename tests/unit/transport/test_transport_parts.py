@@ -18,7 +18,7 @@ import pytest
 
 from oarpy.transport.agent.job import processes
 from oarpy.transport.agent.job.tombstones import Tombstones
-from oarpy.transport.bundle import agent_arguments, agent_command, agent_program, agent_sources
+from oarpy.transport.bundle import agent_arguments, agent_command, agent_modules, agent_program
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import PipeStream
 from oarpy.transport.node import ChannelConfig, NodeAddress
@@ -77,7 +77,8 @@ def test_a_closed_inbox_drops_what_comes() -> None:
 
 
 def test_the_agent_uses_the_grammar_and_the_library_of_python_3_9() -> None:
-    for name, source in agent_sources().items():
+    _, packed = agent_modules()
+    for name, (source, _) in packed.items():
         tree = ast.parse(source, name, feature_version=(3, 9))
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
@@ -87,7 +88,7 @@ def test_the_agent_uses_the_grammar_and_the_library_of_python_3_9() -> None:
             else:
                 continue
             for module in modules:
-                ours = module.startswith("oarpy.transport.agent") or module in agent_sources()
+                ours = module.startswith("oarpy.transport.agent") or module in packed
                 assert ours or module.split(".")[0] in sys.stdlib_module_names, (name, module)
 
 
@@ -100,7 +101,7 @@ def test_the_command_survives_a_shell() -> None:
         check=True,
     )
     assert shown.stdout.decode().split("\0")[:-1] == agent_arguments(node, program)
-    assert "/state dir/it's" in program.decode()
+    assert b"/state dir/it's" in program
 
 
 def test_lines_are_put_together_and_long_ones_dropped() -> None:
