@@ -53,6 +53,39 @@ def test_a_node_that_fails_gets_no_jobs_until_it_passes(connection: Connection) 
     assert len(cluster.sql(told)) == 1
 
 
+def test_a_node_that_fails_for_another_cause_has_its_new_words(connection: Connection) -> None:
+    cluster = cluster_with(connection, "/site/check")
+    cluster.settle()
+    causes = ["health check ended with exit status 3: cause A", "health check ended with exit status 7: cause B"]
+    since = set()
+    for words in (causes[0], causes[0], causes[1], causes[1]):
+        cluster.node("n1").unhealthy = words
+        due(cluster, "n1")
+        [(reason, by, at)] = cluster.sql(
+            "SELECT away_reason, away_by, away_since FROM nodes WHERE network_address = 'n1'"
+        )
+        assert (reason, by) == (words, "node")
+        since.add(at)
+    assert len(since) == 1, "it is away since the first cause"
+    told = "SELECT description FROM event_logs WHERE type = 'HEALTH_CHECK' ORDER BY event_id"
+    assert [text for (text,) in cluster.sql(told)] == causes, "one event a cause"
+    assert cluster.sql(STATES) == [("n1", "Suspected"), ("n2", "Alive")]
+
+
+def test_words_of_an_admin_stay(connection: Connection) -> None:
+    cluster = cluster_with(connection, "/site/check")
+    cluster.settle()
+    cluster.node("n1").unhealthy = "health check ended with exit status 3: cause A"
+    due(cluster, "n1")
+    cluster.sql("UPDATE nodes SET away_reason = 'a new disk is ordered', away_by = 'ann' WHERE network_address = 'n1'")
+    cluster.node("n1").unhealthy = "health check ended with exit status 7: cause B"
+    due(cluster, "n1")
+    assert cluster.sql("SELECT away_reason, away_by FROM nodes WHERE network_address = 'n1'") == [
+        ("a new disk is ordered", "ann")
+    ]
+    assert cluster.sql("SELECT count(*) FROM event_logs WHERE type = 'HEALTH_CHECK'") == [(1,)]
+
+
 def test_without_a_program_nodes_forget_what_one_has_found(connection: Connection) -> None:
     cluster = cluster_with(connection, "")
     cluster.submit(command="true")

@@ -229,7 +229,8 @@ _SUSPECT = """
     )
     SELECT DISTINCT network_address FROM suspected
 """
-# A node with a fault answers, so that the monitor must not take it back. One event for each time it becomes so.
+# A node with a fault answers, so that the monitor must not take it back. One event for each time it becomes so, and for
+# each time it says another cause meanwhile.
 _BLAME = """
     WITH faults AS (
         SELECT DISTINCT ON (node) node, event, job_id, text, bool_and(heals) OVER (PARTITION BY node) AS heals
@@ -243,10 +244,17 @@ _BLAME = """
           AND (r.state = 'Alive' OR (r.state = 'Suspected' AND r.state_by IN ('monitor', 'node')
                AND NOT (f.heals AND r.state_by = 'node')))
         RETURNING r.network_address
+    ), reworded AS (
+        UPDATE nodes n SET away_reason = f.text
+        FROM faults f
+        WHERE n.network_address = f.node AND f.heals AND n.away_by = 'node' AND n.away_reason <> f.text
+          AND f.node NOT IN (SELECT network_address FROM suspected)
+        RETURNING n.network_address
     ), logged AS (
         INSERT INTO event_logs (type, job_id, hosts, description)
         SELECT event, (SELECT j.job_id FROM jobs j WHERE j.job_id = f.job_id), ARRAY[node], text
-        FROM faults f WHERE node IN (SELECT network_address FROM suspected)
+        FROM faults f
+        WHERE node IN (SELECT network_address FROM suspected UNION ALL SELECT network_address FROM reworded)
     ), explained AS (
         UPDATE nodes n SET away_reason = f.text, away_by = CASE WHEN f.heals THEN 'node' ELSE 'launcher' END,
             away_since = now()
@@ -382,7 +390,10 @@ def suspect(connection: Connection, timeout: float) -> list[str]:
 
 
 def blame(connection: Connection, faults: Sequence[Fault]) -> list[str]:
-    """Suspect the nodes at fault, until the fault is over or an admin takes them back; return the new ones."""
+    """Suspect the nodes at fault, until the fault is over or an admin takes them back; return the new ones.
+
+    A node that was suspected by such a fault keeps the words of its latest one.
+    """
     if not faults:
         return []
     columns = [[getattr(fault, name) for fault in faults] for name in ("node", "event", "job", "text", "heals")]
