@@ -22,6 +22,7 @@ from msgspec import Meta
 from oarpy.frontend import discovery
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import NOT_OFFERED
+from oarpy.model.resource_pattern import parse_pattern, split_assignment
 from oarpy.model.setting_values import (
     DEVICE_RULES,
     GhostRule,
@@ -50,6 +51,9 @@ FilePath = Annotated[str, Meta(pattern=r"^([/~].*)?$", description="a path from 
 MaybePath = Annotated[str, Meta(description="a path, or another text", extra=_HOME)]
 """A program, which may also be a name, or a place to listen: where it is a path from ``~``, that is expanded too."""
 ServiceName = Annotated[str, Meta(pattern=r"^([a-z0-9_][a-z0-9_.-]*)?\Z", description="a name in lower case, no path")]
+NodeName = Annotated[
+    str, Meta(pattern=r"\A[A-Za-z0-9_.:-]{1,240}\Z", description="the beginning of a node's name, without a blank")
+]
 Percent = Annotated[int, Meta(gt=0, le=100, description="a whole number of percent, 1 to 100")]
 Margin = Annotated[int, Meta(ge=0, le=1000, description="a whole number of percent, 0 to 1000")]
 Share = Annotated[float, Meta(gt=0, le=1, description="a number above 0, 1 at most")]
@@ -192,7 +196,7 @@ class Nodes:
     start_patience: PositiveSeconds = 60.0
     strikes: NotNegative = 5
     machine_root: FilePath = "/"
-    health_check: MaybePath = ""
+    health_check: FilePath = ""
     health_interval: PositiveSeconds = 600.0
     health_timeout: PositiveSeconds = 60.0
 
@@ -207,8 +211,8 @@ class JobSettings:
     resubmission_limit: NotNegative = 1
     repetition_limit: NotNegative = 100
     launch_limit: Positive = 10
-    prologue: MaybePath = ""
-    epilogue: MaybePath = ""
+    prologue: FilePath = ""
+    epilogue: FilePath = ""
     script_timeout: Seconds = 60.0
     server_prologue: MaybePath = ""
     server_epilogue: MaybePath = ""
@@ -298,9 +302,13 @@ class ElasticSettings:
     """Nodes that the commands of ``[energy]`` create and delete."""
 
     most: NotNegative = 0
-    name: str = "elastic"
+    name: NodeName = "elastic"
     resources: str = "/core={1}"
     properties: tuple[str, ...] = ()
+
+    def pattern(self, hosts: str) -> str:
+        """Return the pattern of the resources of ``hosts``, names or a number in braces."""
+        return f"/host={hosts}/{self.resources.strip().removeprefix('/')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,6 +528,7 @@ def load(environ: Mapping[str, str] | None = None) -> Configuration:
     _check_idle_gpus(configuration.jobs)
     _check_time_zone(configuration.scheduler.time_zone)
     _check_walltime_limits(configuration.walltime)
+    _check_elastic(configuration.elastic)
     _check_fix(configuration.scheduler.reservation_fix)
     _check_plugins(configuration.scheduler)
     _check_socket(configuration.gateway.socket)
@@ -576,6 +585,19 @@ def _check_idle_gpus(jobs: JobSettings) -> None:
             f"jobs.idle_gpu: {min(limits)} s is less than jobs.measure_gpus, after which GPUs are looked at again",
             hint=f"jobs.measure_gpus = {min(limits)} at most",
         )
+
+
+def _check_elastic(template: ElasticSettings) -> None:
+    """Refuse a template of which no node can be made; whether its properties exist, the database knows."""
+    try:
+        parse_pattern(template.pattern("{1}"))
+    except UsageError as error:
+        raise UsageError(f"elastic.resources: {error.message}", hint=error.hint) from None
+    for word in template.properties:
+        try:
+            split_assignment(word)
+        except UsageError as error:
+            raise UsageError(f"elastic.properties: {error.message}", hint=error.hint) from None
 
 
 def _check_fix(text: str) -> None:

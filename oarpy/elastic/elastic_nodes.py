@@ -62,7 +62,7 @@ class ElasticNodes:
             return []
         settings = self._configuration.elastic
         session = Session(connection, self._configuration, _ITSELF, 0, is_admin=True)
-        pattern = f"/host={','.join(missing)}/{settings.resources.strip().removeprefix('/')}"
+        pattern = settings.pattern(",".join(missing))
         try:
             with connection.transaction():
                 resource_creation.create(session, Creation(pattern, transport="ssh", assignments=settings.properties))

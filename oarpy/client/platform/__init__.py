@@ -1,6 +1,6 @@
 """The work of admins on the platform, and the views of users: from nodes and resources to queues and quotas.
 
-- ``resource_creation`` makes resources from a ``resource_pattern``; ``node_settings`` changes them.
+- ``resource_creation`` makes resources from a pattern; ``node_settings`` changes them.
 - ``maintenance`` plans, lists and cancels maintenance windows of nodes.
 - ``resource_selection`` and ``property_values`` read typed words; ``resource_text`` and ``nodes`` show resources.
 - ``quotas`` stores quotas that ``quota_file`` reads; ``properties``, ``queues``, ``consumables`` and ``projects``

@@ -190,7 +190,7 @@ def add(session: Session, hosts: Sequence[str], changes: Changes) -> SettingOutc
     if changes.reason is not None or changes.window is not None:
         raise UsageError(f"{'--reason' if changes.reason is not None else '-m START..END'} does not go with -a")
     state = _state(changes) or ResourceState.ALIVE
-    from oarpy.client.platform.resource_pattern import node_names
+    from oarpy.model.resource_pattern import node_names
 
     names = node_names(*hosts)
     with session.connection.transaction():

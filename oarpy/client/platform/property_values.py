@@ -7,15 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from oarpy.client.past.periods import parse_date
 from oarpy.model.errors import NotFound, UsageError
+from oarpy.model.resource_pattern import split_assignment
 from oarpy.store.platform.properties import Property
 from oarpy.store.platform.resources import PropertyValue
 
 _TRUE = {"yes", "y", "true", "t", "on", "1"}
 _FALSE = {"no", "n", "false", "f", "off", "0"}
-_ELSEWHERE = {
-    "resource_id": "ids are given by the database",
-    "state": "use -s STATE",
-}
 _INTEGER_LIMIT = 2**31
 _NEVER_NONE = {"type", "drain", "besteffort", "deploy"}
 _WORDS = {
@@ -31,9 +28,7 @@ def parse_assignments(words: Sequence[str], properties: Mapping[str, Property]) 
     """
     values: dict[str, PropertyValue] = {}
     for word in words:
-        name, text = _split(word)
-        if name in _ELSEWHERE:
-            raise UsageError(f"property '{name}' cannot be set with -p", hint=_ELSEWHERE[name])
+        name, text = split_assignment(word)
         if name not in properties:
             raise NotFound(f"there is no property '{name[:60]}'", hint="oarproperty -l lists them, -a adds one")
         if name in values:
@@ -42,15 +37,6 @@ def parse_assignments(words: Sequence[str], properties: Mapping[str, Property]) 
             raise UsageError(f"property '{name}' cannot be without a value", hint=f"write {name}=VALUE")
         values[name] = None if text is None else parse_value(text, properties[name].kind, name)
     return values
-
-
-def _split(word: str) -> tuple[str, str | None]:
-    name, equals, text = word.partition("=")
-    if equals and name.strip():
-        return name.strip(), text.strip()
-    if word.endswith("!") and len(word) > 1:
-        return word[:-1].strip(), None
-    raise UsageError(f"'{word[:60]}' gives no property a value", hint="write name=value, or name! for none")
 
 
 def parse_value(text: str, kind: str, name: str) -> PropertyValue:

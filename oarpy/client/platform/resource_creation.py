@@ -10,10 +10,10 @@ from oarpy.client.platform import consumables
 from oarpy.client.platform.consumables import Amounts
 from oarpy.client.platform.properties import require_new
 from oarpy.client.platform.property_values import parse_assignments, parse_value
-from oarpy.client.platform.resource_pattern import PatternLevel, Row, expand, node_names, parse_pattern
 from oarpy.client.platform.resource_selection import find
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError, Unreachable, UsageError
+from oarpy.model.resource_pattern import PatternLevel, Row, expand, node_names, parse_pattern
 from oarpy.modules.launcher.addresses import channel_config, node_address, ssh_config
 from oarpy.store.platform import properties, resources
 from oarpy.store.platform.nodes import NodeRow
@@ -21,8 +21,6 @@ from oarpy.store.platform.properties import Property
 from oarpy.store.platform.resources import AddressRow, PropertyValue, ResourceScope
 from oarpy.transport.probing import ProbedCore, ProbedGpu, ProbeReport
 from oarpy.transport.probing import probe as probe_hosts
-
-_NO_LEVEL = {"resource_id", "type", "state", "drain", "besteffort", "deploy", "available_upto", "cpuset"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +71,6 @@ def plan(session: Session, creation: Creation, probed: ProbedNodes | None = None
         raise UsageError(f"unknown transport '{creation.transport}'", hint="local or ssh")
     levels = probed.levels() if probed else parse_pattern(creation.pattern)
     known = {row.name: row for row in properties.properties(session.connection)}
-    for level in levels:
-        if level.name in _NO_LEVEL:
-            raise UsageError(f"'{level.name}' cannot be a level of resources", hint="give it with -p or --type")
     amounts, assignments = consumables.split(session, creation.assignments)
     values = parse_assignments(assignments, known)
     new_columns = _new_columns(session, levels, known)

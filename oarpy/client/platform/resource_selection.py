@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from oarpy.client.jobs.selection import parse_ids
-from oarpy.client.platform.resource_pattern import node_names
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, UsageError
+from oarpy.model.resource_pattern import node_names
 from oarpy.store.platform import properties, resources
 from oarpy.store.platform.resources import ResourceRow, ResourceScope
 

@@ -47,6 +47,22 @@ BAD_DIRECTORIES = [
 ]
 """Settings of directories of jobs' own that no job can have, with what is said about each."""
 
+BAD_TEMPLATES = [
+    ("resources = 'foo'", "elastic.resources: 'foo' in '/host={1}/foo' is no level (write name={count} or"),
+    ("resources = ''", "elastic.resources: '' in '/host={1}/' is no level"),
+    ("resources = '/core={0}'", "elastic.resources: level 'core' of {0} is out of range (1 to 1000000)"),
+    ("resources = '/core={n}'", "elastic.resources: '{n}' of level 'core' is no count"),
+    ("resources = '/host={2}/core={1}'", "elastic.resources: level named twice in '/host={1}/host={2}/core={1}'"),
+    ("resources = '/state={1}'", "elastic.resources: 'state' cannot be a level of resources"),
+    ("name = 'a b'", "elastic.name: 'a b' is not the beginning of a node's name, without a blank"),
+    ("name = ''", "elastic.name: '' is not the beginning of a node's name, without a blank"),
+    ("name = 'a,b'", "elastic.name: 'a,b' is not the beginning of a node's name, without a blank"),
+    ("properties = ['x']", "elastic.properties: 'x' gives no property a value (write name=value, or name! for none)"),
+    ("properties = ['mem=1', '=2']", "elastic.properties: '=2' gives no property a value"),
+    ("properties = ['state=Alive']", "elastic.properties: property 'state' cannot be set with -p"),
+]
+"""Templates of which no elastic node can be made, with what is said about each."""
+
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
@@ -82,6 +98,9 @@ BAD_DIRECTORIES = [
             "accounting.weights: a key in it is not core, gpu or the name of a consumable",
         ),
         ("[accounting]\nweights = {gpu = -1}\n", "accounting.weights: a value in it is not a number from 0 to 1e9"),
+        *((f"[elastic]\n{setting}\n", complaint) for setting, complaint in BAD_TEMPLATES),
+        ("[nodes]\nhealth_check = 'relative'\n", "nodes.health_check: 'relative' is not a path from / or ~"),
+        ("[jobs]\nprologue = 'bin/prologue'\n", "jobs.prologue: 'bin/prologue' is not a path from / or ~"),
         ("[walltime]\nmax_increase = ['1h']\n", "walltime.max_increase: '1h' is no limit of a walltime change"),
     ],
 )

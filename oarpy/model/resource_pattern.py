@@ -2,7 +2,8 @@
 
 Levels go from the outside in. ``name={n}`` makes n of the level in each parent, numbered through the whole cluster
 after the highest number in use. ``name=SET`` names them: a ClusterShell node set such as ``node[1-4,7]``; under a
-parent level the names are dealt out evenly, in order. The innermost level makes the resources.
+parent level the names are dealt out evenly, in order. The innermost level makes the resources. Properties get their
+values by words such as ``mem=64``, and ``model!`` for none.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ _COUNT = re.compile(r"\{(\d{1,7})\}", re.ASCII)
 _COMMA = re.compile(r",(?![^\[\]]*\])")
 """A comma outside of brackets."""
 _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+_NO_LEVEL = {"resource_id", "type", "state", "drain", "besteffort", "deploy", "available_upto", "cpuset"}
+_ELSEWHERE = {
+    "resource_id": "ids are given by the database",
+    "state": "use -s STATE",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,8 @@ def _level(part: str, text: str) -> PatternLevel:
     name, equals, value = (piece.strip() for piece in part.partition("="))
     if not _NAME.fullmatch(name) or not equals or not value:
         raise UsageError(f"'{part[:60]}' in '{text[:80]}' is no level", hint="write name={count} or name=node[1-4]")
+    if name in _NO_LEVEL:
+        raise UsageError(f"'{name}' cannot be a level of resources", hint="give it with -p or --type")
     if match := _COUNT.fullmatch(value):
         if not 0 < int(match[1]) <= LARGEST:
             raise UsageError(f"level '{name}' of {value} is out of range", hint=f"1 to {LARGEST}")
@@ -113,6 +121,22 @@ def _size(part: str) -> int:
         steps = sum(max(int(last) - int(first), 0) // max(int(step or 1), 1) for first, last, step in ranges)
         size *= steps + inside.count(",") + 1
     return size
+
+
+def split_assignment(word: str) -> tuple[str, str | None]:
+    """Return the property that ``word`` gives a value, and the value; raise :class:`UsageError` if it gives none.
+
+    >>> split_assignment("mem=64"), split_assignment("model!")
+    (('mem', '64'), ('model', None))
+    """
+    name, equals, text = (part.strip() for part in word.partition("="))
+    if not equals:
+        name = name[:-1].strip() if name.endswith("!") else ""
+    if not name:
+        raise UsageError(f"'{word[:60]}' gives no property a value", hint="write name=value, or name! for none")
+    if name in _ELSEWHERE:
+        raise UsageError(f"property '{name}' cannot be set with -p", hint=_ELSEWHERE[name])
+    return name, text if equals else None
 
 
 def expand(levels: tuple[PatternLevel, ...], highest: Mapping[str, int]) -> list[Row]:

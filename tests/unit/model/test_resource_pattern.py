@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from oarpy.client.platform.resource_pattern import _COMMA, _size, expand, node_names, parse_pattern
 from oarpy.model.errors import UsageError
+from oarpy.model.resource_pattern import _COMMA, _size, expand, node_names, parse_pattern
 
 
 def rows(text: str, **highest: int) -> list[tuple[int | str | None, ...]]:
