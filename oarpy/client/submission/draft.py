@@ -176,6 +176,7 @@ def _scanned(typed: Options, script: Script, caller: Submitter) -> tuple[Options
         script.lines,
         caller.user,
         caller.names,
+        job_name=options.texts.get("name", ""),
         strict=not typed.ignore_directives and "alternatives" not in options.lists,
     )
     for complaint in complaints:

@@ -22,10 +22,16 @@ ROWS = re.findall(
 
 
 def read(
-    *lines: str, consumables: tuple[str, ...] = ("memory",), properties: tuple[str, ...] = ("gpu",), strict: bool = True
+    *lines: str,
+    consumables: tuple[str, ...] = ("memory",),
+    properties: tuple[str, ...] = ("gpu",),
+    job_name: str = "",
+    strict: bool = True,
 ) -> tuple[Options, list[str]]:
     names = Names(lambda: consumables, lambda: properties, lambda: ("default", "fluent"))
-    options, complaints, kept = read_directives("job.sh", ("#!/bin/sh", *lines, "run"), "ann", names, strict=strict)
+    options, complaints, kept = read_directives(
+        "job.sh", ("#!/bin/sh", *lines, "run"), "ann", names, job_name=job_name, strict=strict
+    )
     assert set(kept) <= set(lines)
     return options, complaints
 
@@ -51,6 +57,22 @@ def test_mails_without_an_address_go_to_the_user_and_one_file_takes_both_outputs
     assert options.texts["stdout"] == options.texts["stderr"] == "OAR.o%jobid%"
 
 
+@pytest.mark.parametrize(
+    ("lines", "job_name", "singleton"),
+    [
+        (("#SBATCH -d singleton", "#SBATCH -J ww"), "", "ww"),
+        (("#SBATCH -d singleton,afterok:7", "#SBATCH -J 'my run'"), "", "my_run"),
+        (("#SBATCH -d singleton", "#SBATCH -J ww"), "typed", "typed"),
+        (("#SBATCH -d singleton",), "", "job.sh"),
+    ],
+    ids=["name", "spaces", "command line", "script"],
+)
+def test_a_singleton_has_the_name_of_its_job_or_script(lines: tuple[str, ...], job_name: str, singleton: str) -> None:
+    options, complaints = read(*lines, job_name=job_name)
+    assert complaints == []
+    assert options.lists["types"] == (f"singleton={singleton}",)
+
+
 def test_the_guide_has_both() -> None:
     assert len(ROWS) > 45
 
@@ -68,7 +90,9 @@ def test_row_of_the_guide(line: str, ours: str) -> None:
         ("#SBATCH --qos=high", "job.sh, line 2: #SBATCH --qos=high: it is left out"),
         ("#SBATCH -q", "job.sh, line 2: #SBATCH -q: it is left out"),
         ("#SBATCH --array=0-9%2", "OAR_ARRAY_INDEX is 1 to 10"),
-        ("#SBATCH --dependency=singleton", "write -a ID"),
+        ("#SBATCH --dependency=before:7", "write -a ID, -a ok:ID, -a notok:ID or -t singleton=NAME"),
+        ("#SBATCH --nice=-5", "it is left out: write --nice N, 0 to 1000"),
+        ("#SBATCH --nice=5000", "it is read as --nice 1000"),
         ("#SBATCH --output=%N.out", "no word for '%N'"),
         ("#SBATCH 'open", "No closing quotation"),
         ("#SBATCH nodes=2", "'nodes=2' is no option"),
@@ -96,6 +120,7 @@ def test_what_is_left_out_is_named_in_one_line(line: str, told: str) -> None:
         ("#SBATCH --time=UNLIMITED", "walltime=H:M:S"),
         ("#SBATCH --array=1,3,5", "write --array N: indexes are 1 to N"),
         ("#SBATCH --mem-per-cpu=2G", "write --mem"),
+        ("#SBATCH --cpus-per-gpu=2", "write -l /nodes=1/gpu=1/core=2"),
         ("#SBATCH --tmp=10G", "it has no counterpart here"),
         ("#PBS -l select=2:ncpus=4:host=n1", "without counterpart: host=n1"),
         ("#PBS -l place=pack", "write -l with the levels of the site"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Final, Protocol
 
 from oarpy.client.submission.directives import pbs, slurm
@@ -27,15 +28,15 @@ _LINE = re.compile(r"(#SBATCH|#PBS)\s", re.ASCII)
 
 
 def read_directives(
-    path: str, lines: Sequence[str], user: str, names: Names, *, strict: bool = True
+    path: str, lines: Sequence[str], user: str, names: Names, *, job_name: str = "", strict: bool = True
 ) -> tuple[Options, list[str], tuple[str, ...]]:
     """Return the options that the lines make, a complaint for each line that is left out, and the lines themselves.
 
     They stand before the first command. In a script with lines of both kinds, the kind that comes first counts.
-    ``names`` has the site's names. If ``strict``, raises :class:`UsageError` for a line that says how much the job
-    needs, or where, and has no counterpart.
+    ``names`` has the site's names; a ``job_name`` wins over that of the lines. If ``strict``, raises
+    :class:`UsageError` for a line that says how much the job needs, or where, and has no counterpart.
     """
-    translation = Translation(user, names)
+    translation = Translation(user, names, PurePath(path).name, job_name)
     kind, kept, complaints = "", [], list[str]()
     for number, line in enumerate(lines, 1):
         if line.strip() and not line.startswith("#"):

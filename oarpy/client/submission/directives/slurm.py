@@ -15,6 +15,7 @@ from oarpy.client.submission.directives.translation import (
     host_names,
     whole_number,
 )
+from oarpy.model.submission import NICEST
 
 _SHORT = {
     "N": "nodes",
@@ -53,8 +54,16 @@ _INDISPENSABLE = frozenset(
 """Options that say how much, or where."""
 
 _FLAGS = frozenset(
-    {"hold", "exclusive", "requeue", "no-requeue", "oversubscribe", "verbose", "quiet", "contiguous", "spread-job"}
+    {
+        *("hold", "exclusive", "requeue", "no-requeue", "oversubscribe", "verbose", "quiet", "contiguous"),
+        *("spread-job", "nice"),
+    }
 )
+"""Options that stand without a value; one that may have a value has it behind ``=``."""
+
+_NICE = "100"
+"""The meaning of ``--nice`` without a number."""
+
 _FILES = {"%j": "%jobid%", "%x": "%jobname%", "%A": "%arrayid%", "%a": "%arrayindex%", "%%": "%"}
 _TAGS = {"BEGIN": ("RUNNING",), "END": ("END",), "FAIL": ("ERROR",), "REQUEUE": ("INFO",)}
 _DEPENDENCIES = {
@@ -146,12 +155,29 @@ def _dependency(translation: Translation, value: str) -> None:
     if "?" in value:
         raise NotTranslated("one of several jobs")
     dependencies = []
-    for part in value.split(","):
+    parts = value.split(",")
+    for part in parts:
+        if part == "singleton":
+            continue
         kind, *jobs = part.split(":")
         if kind not in _DEPENDENCIES or not jobs or not all(re.fullmatch("[0-9]+", job, re.ASCII) for job in jobs):
-            raise NotTranslated("write -a ID, -a ok:ID or -a notok:ID")
+            raise NotTranslated("write -a ID, -a ok:ID, -a notok:ID or -t singleton=NAME")
         dependencies += [_DEPENDENCIES[kind].format(job) for job in jobs]
-    translation.add("dependencies", *dependencies)
+    if dependencies:
+        translation.add("dependencies", *dependencies)
+    translation.singleton |= "singleton" in parts
+
+
+def _nice(translation: Translation, value: str) -> str:
+    number = value or _NICE
+    if not re.fullmatch("[0-9]{1,10}", number, re.ASCII):
+        raise NotTranslated(f"write --nice N, 0 to {NICEST}: no job goes before others by it")
+    translation.texts["nice"] = str(min(int(number), NICEST))
+    return f"it is read as --nice {NICEST}, the most there is" if int(number) > NICEST else ""
+
+
+def _cores_per_gpu(translation: Translation, value: str) -> None:
+    raise NotTranslated(f"write -l /nodes=1/gpu=1/core={whole_number(value)}")
 
 
 def _array(translation: Translation, value: str) -> str:
@@ -251,6 +277,7 @@ _OPTIONS: dict[str, Callable[[Translation, str], str | None]] = {
     "ntasks": _number("tasks"),
     "ntasks-per-node": _number("per_node"),
     "cpus-per-task": _number("cores"),
+    "cpus-per-gpu": _cores_per_gpu,
     "exclusive": _exclusive,
     "mem": _memory,
     "mem-per-cpu": _memory_per_core,
@@ -270,6 +297,7 @@ _OPTIONS: dict[str, Callable[[Translation, str], str | None]] = {
     "account": _text("project"),
     "array": _array,
     "dependency": _dependency,
+    "nice": _nice,
     "chdir": _text("directory"),
     "hold": lambda translation, value: translation.flags.add("hold"),
     "begin": _begin,
@@ -288,6 +316,5 @@ _INSTEAD = {
     "constraint": "write -p with the site's properties: oarproperty --list",
     "reservation": "write -t inner=ID, the job that reserves",
     "clusters": "oargridsub submits to other clusters",
-    "cpus-per-gpu": "write -l /nodes=1/gpu=1/core=4",
 }
 """The counterparts of some options that are not read."""

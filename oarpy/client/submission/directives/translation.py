@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from oarpy.client.submission.options import Options
 from oarpy.model.durations import format_duration
+from oarpy.model.job_types import SINGLETON
 
 
 class NotTranslated(Exception):
@@ -34,11 +35,14 @@ class Translation:
     ``tasks`` of ``cores`` each are on ``nodes`` nodes (0: not said), ``per_node`` of them on one; ``chunks`` are
     complete parts of a request. ``memory`` is an amount of each node. ``walltime`` is in seconds. ``hosts`` are all to
     be used, ``excluded`` hosts are not. ``gpus`` counts the GPUs of the job, ``gpus_per_node`` and ``gpus_per_task``
-    those of each node and task.
+    those of each node and task. ``job_name`` is the name that the job has whatever its lines say ("": none). A
+    ``singleton`` runs when no other job of its user and name does; without a name it has that of its ``script``.
     """
 
     user: str
     names: Names
+    script: str
+    job_name: str = ""
     texts: dict[str, str] = field(default_factory=dict)
     lists: dict[str, tuple[str, ...]] = field(default_factory=dict)
     flags: set[str] = field(default_factory=set)
@@ -52,6 +56,7 @@ class Translation:
     gpus: int = 0
     gpus_per_node: int = 0
     gpus_per_task: int = 0
+    singleton: bool = False
     chunks: list[str] = field(default_factory=list)
     memory: str = ""
     walltime: int = 0
@@ -82,11 +87,13 @@ class Translation:
             lists["alternatives"] = (request,)
         if self.whole_nodes and (self.gpus or self.gpus_per_node or self.gpus_per_task):
             lists["types"] = (*lists.get("types", ()), "exclusive")
+        if self.singleton:
+            name = self.job_name or texts.get("name", self.script)
+            lists["types"] = (*lists.get("types", ()), SINGLETON + _word(name)[:63])
         if self.mail_tags:
             texts["notify"] = f"[{','.join(self.mail_tags)}]mail:{self.mail_to or self.user}"
         if self.joined:
-            name = re.sub(r"[^a-zA-Z0-9_.-]", "_", texts.get("name", "OAR"))
-            texts["stderr"] = texts.setdefault("stdout", f"{name}.o%jobid%")
+            texts["stderr"] = texts.setdefault("stdout", f"{_word(texts.get('name', 'OAR'))}.o%jobid%")
         return Options(texts=texts, lists=lists, flags=frozenset(self.flags))
 
     def _request(self) -> str:
@@ -132,6 +139,11 @@ class Translation:
             (f"{{network_address IN ({_quoted(self.hosts)})}}", len(self.hosts)),
             (f"{{network_address NOT IN ({_quoted(others)})}}" if others else "", nodes - len(self.hosts)),
         )
+
+
+def _word(name: str) -> str:
+    """Return a name with ``_`` for what cannot stand in names of files and types."""
+    return re.sub(r"[^a-zA-Z0-9_.-]", "_", name)
 
 
 def _quoted(names: Sequence[str]) -> str:
