@@ -243,17 +243,17 @@ def test_commands_say_which_projects_give_way(connection: Connection, shell: She
     described = json.loads(shell("oarproject", "show", "visitors", "-J").out)
     assert (described["gives_way_to"], described["manner"]) == (["members"], "requeue")
     before = connection.execute("SELECT * FROM projects ORDER BY 1").fetchall()
-    for project, wrong, what in (
-        ("members", "visitors", "project 'members' would give way to itself, through others"),
-        ("visitors", "school", "project 'visitors' would give way to itself, through others"),
-        ("visitors", "nobody", "there is no project 'nobody'"),
-        ("visitors", "members,kill", "'kill' is no manner of giving way"),
-        ("visitors", "members,end,1,TERM,more", "does not say how to give way"),
+    for project, wrong, status, what in (
+        ("members", "visitors", 2, "project 'members' would give way to itself, through others"),
+        ("visitors", "school", 2, "project 'visitors' would give way to itself, through others"),
+        ("visitors", "nobody", 4, "there is no project 'nobody'"),
+        ("visitors", "members,kill", 2, "'kill' is no manner of giving way"),
+        ("visitors", "members,end,1,TERM,more", 2, "does not say how to give way"),
     ):
         refused = shell("oarproject", "change", project, "--gives-way", wrong)
-        assert refused.status != 0
+        assert refused.status == status, (wrong, refused.err)
         assert what in refused.err, (wrong, refused.err)
-    assert shell("oarproject", "change", "members", "--parent", "school").status != 0
+    assert shell("oarproject", "change", "members", "--parent", "school").status == 2
     assert connection.execute("SELECT * FROM projects ORDER BY 1").fetchall() == before
     assert shell("oarproject", "change", "visitors", "--gives-way", "none").status == 0
     assert json.loads(shell("oarproject", "show", "visitors", "-J").out)["gives_way_to"] == []

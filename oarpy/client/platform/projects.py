@@ -373,7 +373,7 @@ def _check_parent(row: ProjectRow, known: Sequence[ProjectRow]) -> None:
 
 
 def _check_giving_way(row: ProjectRow, known: Sequence[ProjectRow]) -> None:
-    """Raise unless ``row`` gives way to projects that are there, and not to itself."""
+    """Raise unless ``row`` gives way to projects that are there, and not to itself (:class:`UsageError`)."""
     for name in row.gives_way_to:
         if all(other.project != name for other in known):
             raise NotFound(
@@ -383,7 +383,7 @@ def _check_giving_way(row: ProjectRow, known: Sequence[ProjectRow]) -> None:
     naming = {name: other.gives_way_to for name, other in all_rows.items() if other.gives_way_to}
     levels = depths(naming, {name: other.parent for name, other in all_rows.items() if other.parent})
     if naming and (row.parent or row.gives_way_to) and row.project not in levels:
-        raise OarpyError(
+        raise UsageError(
             f"project '{short(row.project)}' would give way to itself, through others or what is above or below it",
             hint="oarproject show tells who gives way",
         )
