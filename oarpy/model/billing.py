@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from oarpy.model.request import Consumption
@@ -24,6 +24,16 @@ def billing_units(weights: Mapping[Kind, float], amounts: Mapping[Kind, float]) 
     48
     """
     return sum(weights.get(kind, 0) * amount for kind, amount in amounts.items())
+
+
+def hours_text(hours: float, to_whole: Callable[[float], int] = round) -> str:
+    """Return hours of billing units for a sentence: with two decimals at most, which ``to_whole`` rounds.
+
+    >>> from math import ceil, floor
+    >>> hours_text(81.99999101, floor), hours_text(320.0), hours_text(1 / 3, ceil)
+    ('81.99', '320', '0.34')
+    """
+    return f"{to_whole(round(hours * 100, 4)) / 100:.15g}"
 
 
 def part_of_gpus(consumes: Iterable[Consumption]) -> float:

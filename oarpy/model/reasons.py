@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+from math import floor
 from typing import NotRequired, TypedDict
 
 import msgspec
 from msgspec import Struct
 
 from oarpy.model.amounts import format_amount
+from oarpy.model.billing import hours_text
 
 Show = Callable[[float], str]
 """Writes an instant for the reader."""
@@ -216,8 +218,9 @@ class BudgetLimit(Struct, frozen=True, omit_defaults=True, gc=False):
         """Say which project lacks what."""
         if self.over is not None:
             return f"project {self.project} is over at {show(self.over)}"
-        until = "" if self.end is None else f" until {show(self.end)}"
-        return f"project {self.project} has {self.left:.10g} of {self.hours:.10g} hours left{until}, too few for it"
+        until = "" if self.end is None else f" in the period that ends at {show(self.end)}"
+        hours = f"{hours_text(self.left, floor)} of {hours_text(self.hours)} hours left{until}"
+        return f"project {self.project} has {hours}, too few for it"
 
 
 class NamedOutage(Struct, frozen=True, omit_defaults=True, gc=False):

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from math import ceil, floor
 
 from oarpy.client.session import Session
 from oarpy.client.submission.feasibility import Need
 from oarpy.client.submission.projects import Payers
-from oarpy.model.billing import CORE, GPU, Kind, billing_units
+from oarpy.model.billing import CORE, GPU, Kind, billing_units, hours_text
 from oarpy.model.errors import AdmissionRefused
 from oarpy.model.job_types import BESTEFFORT, read_types
 from oarpy.model.submission import Submission
@@ -167,10 +168,11 @@ def _deduct(left: dict[str, ProjectLeftRow], line: Sequence[ProjectRow], units: 
 
 def _refusal(lacking: ProjectLeftRow, units: float) -> AdmissionRefused:
     return AdmissionRefused(
-        f"{_left(lacking)}, and this asks for {units:.10g}",
+        f"{_left(lacking)}, and this asks for {hours_text(units, ceil)}",
         hint=f"ask for less; oarproject show {short(lacking.project)} tells what is used",
     )
 
 
 def _left(lacking: ProjectLeftRow) -> str:
-    return f"project '{short(lacking.project)}' has {max(lacking.left or 0, 0):.10g} of {lacking.hours:.10g} hours left"
+    left, hours = hours_text(max(lacking.left or 0, 0), floor), hours_text(lacking.hours or 0)
+    return f"project '{short(lacking.project)}' has {left} of {hours} hours left"

@@ -96,8 +96,11 @@ SENTENCES = {
         "quota *,*,*,* (day, valid until 100): at most 1 resource, reached by running jobs"
     ),
     Reason(Why.BUDGET, budget=BudgetLimit("fire", 100, 2.5, 60), until=60, at=90): (
-        "project fire has 2.5 of 100 hours left until 60, too few for it, so that it waits until 60; all that it needs "
-        "is free at 90"
+        "project fire has 2.5 of 100 hours left in the period that ends at 60, too few for it, so that it waits until "
+        "60; all that it needs is free at 90"
+    ),
+    Reason(Why.BUDGET, budget=BudgetLimit("fire", 100, 81.99999101)): (
+        "project fire has 81.99 of 100 hours left, too few for it"
     ),
     Reason(Why.BUDGET, budget=BudgetLimit("fire", over=50)): "project fire is over at 50",
     Reason(Why.OUTAGE, outages=(NamedOutage("n1 not available", 5, 20), NamedOutage("new disks", 7)), until=20): (
