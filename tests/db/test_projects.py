@@ -442,6 +442,32 @@ def test_who_has_no_hours_left_waits_for_the_next_period(connection: Connection,
     assert over["reason_data"]["budget"]["over"] == 1767225600
 
 
+def test_what_no_period_can_pay_for_is_warned_of_and_waits_for_hours(
+    connection: Connection, oarsub: Submitter, tmp_path: Path
+) -> None:
+    """Hours of two periods can pay for a job around the end of one; hours of a project above count, too."""
+    done(oarsub, "create", "physics", "--hours", "30")
+    paid(oarsub, "--parent", "physics", "--period", "month", "--when-spent", "wait")
+    assert "Warning" not in oarsub("--dry-run", "-l", "/core=4,walltime=5", "date").err
+    warning = "Warning: this asks for 24 hours, and project 'fire' has 10 each month: no start is possible"
+    asked = ("-l", "/core=4,walltime=6", "date")
+    batch = tmp_path / "batch"
+    batch.write_text(" ".join(asked))
+    for result in (oarsub("--dry-run", *asked), oarsub("--batch", str(batch)), oarsub(*asked)):
+        assert (result.status, (result.out + result.err).count(warning)) == (0, 1), result
+    decide(connection)
+    job = int(result.out.partition("=")[2])
+    first, start, *_ = oarsub("--why", str(job), command="oarstat").out.splitlines()
+    assert first.startswith(
+        f"Job {job} waits for hours of its project (budget): project fire has 10 of 10 hours left in"
+    )
+    assert start == "No start is predicted."
+    done(oarsub, "change", "fire", "--period", "ever", "--hours", "none")
+    done(oarsub, "change", "physics", "--when-spent", "wait")
+    array = oarsub("-l", "/core=4,walltime=8", "--array", "2", "date")
+    assert "each of these jobs asks for 32 hours, and project 'physics' has 30 in all" in array.out
+
+
 def test_without_hours_left_a_job_may_be_best_effort(connection: Connection, oarsub: Submitter) -> None:
     paid(oarsub, "--when-spent", "besteffort")
     oarsub.job_ids("-l", "/core=8,walltime=1", "date")

@@ -10,7 +10,7 @@ from oarpy.client.jobs.description import ExpectedStartDocument, exit_text, expe
 from oarpy.client.jobs.explanation import Explanation
 from oarpy.client.rendering import Report, TwoForms, local_date, one_line
 from oarpy.model.durations import format_duration
-from oarpy.model.reasons import ReasonDocument, reason_record, sentence
+from oarpy.model.reasons import ReasonDocument, Why, reason_record, sentence
 from oarpy.model.states import JobState
 from oarpy.scheduler.explain.blocking_jobs import Holder, QuotaUse
 from oarpy.scheduler.explain.counterfactuals import Counterfactuals, Shortage
@@ -35,6 +35,9 @@ _VERDICTS: Mapping[Verdict, str] = {
     Verdict.HELD: "is held",
     Verdict.NEVER: "can never run as it is",
 }
+
+_FOR_HOURS = "waits for hours of its project (budget)"
+"""The same for a job whose quota is that of its project."""
 
 
 class StoredDocument(TypedDict):
@@ -331,7 +334,8 @@ def _start(explanation: Explanation, answer: Counterfactuals) -> Iterator[str]:
 
 def _first(explanation: Explanation, answer: Counterfactuals) -> str:
     number = explanation.standing.job
-    head = f"Job {number} {_VERDICTS[answer.verdict]} ({answer.verdict})"
+    waits = _FOR_HOURS if answer.reason.kind is Why.BUDGET else f"{_VERDICTS[answer.verdict]} ({answer.verdict})"
+    head = f"Job {number} {waits}"
     if answer.verdict is not Verdict.HELD:
         return f"{head}: {sentence(answer.reason, local_date)}."
     if explanation.stopped:

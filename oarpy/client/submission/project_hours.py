@@ -28,6 +28,9 @@ from oarpy.store.platform.projects import ProjectRow
 _NOTHING = 1e-6
 """Billing units, in hours, that are nothing."""
 
+_SHORTEST = {"week": 7, "month": 28, "quarter": 90, "year": 365}
+"""The days that a period has at least."""
+
 
 class Hours:
     """The hours that projects have left for submissions of a moment: each takes its own from those behind it."""
@@ -36,26 +39,27 @@ class Hours:
         self._session, self._payers = session, payers
         self._left: dict[str, ProjectLeftRow] = {}
 
-    def pay(self, submission: Submission, need: Need) -> bool:
-        """Return whether a submission may be as it is; False: it is to be best effort.
+    def pay(self, submission: Submission, need: Need) -> tuple[str, ...] | None:
+        """Return the warnings about a submission that may be as it is; None: it is to be best effort.
 
         Raises :class:`AdmissionRefused`.
         """
         line = _line(self._payers, submission.project, submission.queue, submission.types)
         if all(row.hours is None for row in line):
-            return True
+            return ()
         self._read(line)
-        bill = _Bill(line, _units(self._session, submission, need, line[0]) * submission.array_size)
+        units = _units(self._session, submission, need, line[0])
+        bill = _Bill(line, units * submission.array_size)
         lacking = _take(self._left, bill, {"wait"})
         if lacking is None:
-            return True
+            return _warnings(line, submission, need, units)
         if lacking.when_spent == "refuse":
             raise _refusal(lacking, bill.units)
         if submission.reservation is not None:
             raise AdmissionRefused(
                 f"{_left(lacking)}, and a reservation is not best effort", hint="submit it without -r"
             )
-        return False
+        return None
 
     def _read(self, line: Sequence[ProjectRow]) -> None:
         if unread := [row.project for row in line if row.hours is not None and row.project not in self._left]:
@@ -139,12 +143,41 @@ def _line(payers: Payers, project: str, queue: str | None, types: Sequence[str])
     return payers.line(project)
 
 
+def _warnings(line: Sequence[ProjectRow], submission: Submission, need: Need, units: float) -> tuple[str, ...]:
+    """Name the first project on the way up that can never pay for a job of ``units``."""
+    row = next((row for row in line if not _can_pay(row, units, _walltime(submission, need))), None)
+    if row is None:
+        return ()
+    asks = "this asks" if submission.array_size == 1 else "each of these jobs asks"
+    has = f"{hours_text(row.hours or 0)} {'in all' if row.period == 'ever' else f'each {row.period}'}"
+    return (
+        f"Warning: {asks} for {hours_text(units, ceil)} hours, and project '{short(row.project)}' has {has}: "
+        "no start is possible before it has more",
+    )
+
+
+def _can_pay(row: ProjectRow, units: float, walltime: float) -> bool:
+    """Return whether the hours of a project reach for a job of ``units`` in ``walltime`` hours, at any date.
+
+    Unless the hours of each period reach for the job all the time, it has those of two: around the end of the first.
+    """
+    if row.hours is None:
+        return True
+    if row.period == "ever":
+        return units <= row.hours + _NOTHING
+    return units <= 2 * row.hours + _NOTHING or units / walltime * 24 * _SHORTEST[row.period] <= row.hours
+
+
 def _units(session: Session, submission: Submission, need: Need, project: ProjectRow) -> float:
     """Return the billing units, in hours, that each job asks for."""
-    hours = float(submission.alternatives[need.alternative].walltime or 0) / 3600
     amounts: dict[Kind, float] = {CORE: need.cores, GPU: need.gpus, **need.amounts}
     weights = weights_of_units(session.connection, session.configuration.accounting.weights)
-    return billing_units(weights, amounts) * hours * project.weight
+    return billing_units(weights, amounts) * _walltime(submission, need) * project.weight
+
+
+def _walltime(submission: Submission, need: Need) -> float:
+    """Return the walltime in hours."""
+    return float(submission.alternatives[need.alternative].walltime or 0) / 3600
 
 
 def _take(left: dict[str, ProjectLeftRow], bill: _Bill, waits: Collection[str]) -> ProjectLeftRow | None:

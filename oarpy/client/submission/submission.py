@@ -338,8 +338,9 @@ def admit_drafted(session: Session, requested: Submission, warnings: Sequence[st
     site = DatabaseSite(session, now)
     requested = with_project(site.payers, requested)
     accepted = admitted(session, site, requested, warnings, *_ruled(session, site, requested))
-    if site.hours.pay(accepted.submission, accepted.need):
-        return accepted
+    warned = site.hours.pay(accepted.submission, accepted.need)
+    if warned is not None:
+        return replace(accepted, warnings=(*accepted.warnings, *warned))
     requested, warning = as_best_effort(accepted)
     return admitted(session, site, requested, (*warnings, warning), *_ruled(session, site, requested))
 

@@ -103,13 +103,13 @@ def _admitted(
     paid, unpaid = list[tuple[int, Admitted]](), list[_Drafted]()
     for line, accepted, warnings in _ruled(session, lines, site, faults, needs):
         try:
-            is_paid = site.hours.pay(accepted.submission, accepted.need)
+            warned = site.hours.pay(accepted.submission, accepted.need)
         except OarpyError as error:
             faults[line.number] = error
             continue
-        if is_paid:
+        if warned is not None:
             site.add(accepted.submission)
-            paid.append((line.number, accepted))
+            paid.append((line.number, replace(accepted, warnings=(*accepted.warnings, *warned))))
         else:
             requested, warning = as_best_effort(accepted)
             unpaid.append((line, requested, (*warnings, warning)))
