@@ -11,7 +11,7 @@ from oarpy.client.rendering import JsonValue, json_text, write
 from oarpy.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from oarpy.client.platform.node_settings import SettingOutcome
+    from oarpy.client.platform.node_settings import Selection, SettingOutcome
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -52,6 +52,9 @@ def oarnodesetting(
     drain: Annotated[
         str | None, typer.Option("-d", "--drain", metavar="on|off", help="on: no new jobs, running ones finish.")
     ] = None,
+    reboot: Annotated[
+        bool, typer.Option("--reboot", help="Drain nodes, and reboot them when their jobs have ended.")
+    ] = False,
     reason: Annotated[
         str | None,
         typer.Option("--reason", metavar="TEXT", help="Why nodes go away; kept until they are back."),
@@ -86,6 +89,11 @@ def oarnodesetting(
         if hosts or resources or condition is not None or changes != node_settings.Changes():
             raise UsageError("--cancel-maintenance goes with no other option but -J")
         return _cancel(cancel, as_json=as_json)
+    if reboot:
+        if add or changes != node_settings.Changes(reason=reason):
+            raise UsageError("--reboot goes with -h, -r, --sql, --reason and -J only")
+        chosen = node_settings.Selection(tuple(resources or ()), tuple(hosts), condition)
+        return _reboot(chosen, reason, as_json=as_json)
     if add and (resources or condition is not None):
         raise UsageError("-a goes with -h and -p only", hint="-r and --sql choose existing resources")
     with open_session("oarnodesetting") as session:
@@ -116,6 +124,15 @@ def _outcome_text(outcome: SettingOutcome, *, added: bool, as_json: bool) -> str
     if outcome.killed_jobs:
         lines.append(f"jobs to be killed: {', '.join(map(str, outcome.killed_jobs))}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def _reboot(selection: Selection, reason: str | None, *, as_json: bool) -> None:
+    from oarpy.client.platform.node_settings import reboot
+    from oarpy.client.session import open_session
+
+    with open_session("oarnodesetting") as session:
+        names = reboot(session, selection, reason)
+    write(json_text({"rebooted": names}) if as_json else f"to be rebooted without jobs: {', '.join(names)}\n")
 
 
 def _cancel(windows: list[str], *, as_json: bool) -> None:

@@ -278,7 +278,7 @@ class Mail:
 
 @dataclass(frozen=True, slots=True)
 class EnergySettings:
-    """Sending idle nodes to sleep and waking them when they are needed. Durations in seconds."""
+    """Sending idle nodes to sleep, waking them when they are needed, rebooting them. Durations in seconds."""
 
     enabled: bool = False
     wake_command: str = ""
@@ -287,6 +287,7 @@ class EnergySettings:
     sleep_time: Seconds = 1800.0
     wakeup_time: Seconds = 300.0
     wakeup_timeout: Seconds = 900.0
+    reboot_command: str = ""
     keep_alive: tuple[str, ...] = ()
     nodes_per_command: Positive = 25
     command_timeout: Seconds = 30.0

@@ -1,4 +1,7 @@
-"""The module that saves energy: puts nodes to sleep and wakes them by commands of the site, and checks the waking."""
+"""The module that saves energy: puts nodes to sleep and wakes them by commands of the site, and checks the waking.
+
+It also has nodes rebooted, by another command of the site.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from oarpy.configuration import Configuration
 from oarpy.modules.loop.module import Outcome
 from oarpy.store import notifications
 from oarpy.store.database import Connection
-from oarpy.store.platform import power
+from oarpy.store.platform import power, reboots
 from oarpy.store.platform.power import PowerRow
 
 _LONGEST_MESSAGE = 300
@@ -51,8 +54,10 @@ class EnergySaving:
         return ()
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
-        """Judge the nodes that are waking, then run one command for as many nodes as one may have."""
+        """Reboot nodes; judge those that are waking, then run one command for as many nodes as one may have."""
         settings = self._settings
+        if settings.reboot_command and (rebooted := self._reboot(connection)):
+            return Outcome(rebooted, again=True)
         if not settings.active:
             return Outcome("energy saving is off, or has no commands" if settings.enabled else "nothing")
         with connection.transaction():
@@ -76,6 +81,21 @@ class EnergySaving:
                 notifications.tell(connection, "metascheduler")
             word = f"{order} {len(names)} nodes{': ' + outcome.failure if outcome.failure else ''}"
         return Outcome(word, again=len(due) > 0, wake_at=_next_look(rows, now))
+
+    def _reboot(self, connection: Connection) -> str:
+        """Run the command for as many nodes to reboot as one may have; return what became of it, "" without any."""
+        settings = self._settings
+        with connection.transaction():
+            names = reboots.due(connection)[: settings.nodes_per_command]
+        if not names:
+            return ""
+        outcome = run_for(settings.reboot_command, names, settings.command_timeout)
+        with connection.transaction():
+            if outcome.failure:
+                reboots.record_failure(connection, names, outcome.failure)
+            else:
+                reboots.record_sent(connection, names)
+        return f"reboot {len(names)} nodes{': ' + outcome.failure if outcome.failure else ''}"
 
 
 def _together(due: Sequence[PowerRow], most: int) -> list[str]:

@@ -38,7 +38,7 @@ _PARTS = {"metascheduler": slices.STATE_PARTS, "launcher": slices.LAUNCHER_PARTS
 """What slices add to a module, which imports it when it is made."""
 
 _ENABLED: dict[str, Callable[[Configuration], object]] = {
-    "energy": lambda configuration: configuration.energy.enabled,
+    "energy": lambda configuration: configuration.energy.enabled or configuration.energy.reboot_command,
     **{name: attrgetter(setting) for name, (_, setting) in slices.MODULES.items()},
 }
 

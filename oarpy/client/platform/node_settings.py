@@ -12,8 +12,9 @@ from oarpy.client.platform.resource_selection import find
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
 from oarpy.model.states import ResourceState
+from oarpy.store import notifications
 from oarpy.store.jobs import kill_requests
-from oarpy.store.platform import nodes, properties, resources
+from oarpy.store.platform import nodes, properties, reboots, resources
 from oarpy.store.platform.resources import PropertyValue, ResourceRow
 
 _KILLING = frozenset({ResourceState.ABSENT, ResourceState.DEAD})
@@ -98,6 +99,29 @@ def change(session: Session, selection: Selection, changes: Changes) -> SettingO
             _explain(session, rows, reason)
         planned = _plan(session, rows, changes.window, reason or "") if changes.window is not None else None
     return SettingOutcome(ids, killed, planned)
+
+
+def reboot(session: Session, selection: Selection, reason: str | None) -> tuple[str, ...]:
+    """Drain the nodes of the selected resources, and have them rebooted when their jobs have ended; return them."""
+    session.require_admin("reboot nodes")
+    if not session.configuration.energy.reboot_command:
+        raise UsageError("this site has no command that reboots nodes", hint="energy.reboot_command names it")
+    if not selection:
+        raise UsageError("no resource given", hint="-h HOST, -r ID or --sql CONDITION")
+    words = _reason(Changes(drain=True, reason=reason), None)
+    with session.connection.transaction():
+        resources.lock(session.connection)
+        names = _nodes(find(session, selection.resource_ids, selection.hosts, selection.condition))
+        if not names:
+            raise NotFound("no resource of a node meets the condition", hint="oarnodes lists them")
+        for name, state in reboots.out_of_service(session.connection, names).items():
+            raise OarpyError(
+                f"node '{name}' is {state}", hint="only nodes in service are rebooted; nothing was changed"
+            )
+        said = f"reboot asked by {session.user}" + (f": {words}" if words else "")
+        reboots.ask(session.connection, names, said)
+        notifications.tell(session.connection, "energy")
+    return tuple(names)
 
 
 def _takes_away(changes: Changes, state: ResourceState | None) -> bool:

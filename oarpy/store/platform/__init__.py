@@ -1,6 +1,7 @@
 """The platform in SQL: the machines of jobs, and the rules of an admin about them.
 
-- ``nodes``, ``power`` and ``elastic``: channels to nodes, faults, lost and sleeping nodes, nodes made when needed.
+- ``nodes``, ``power``, ``reboots`` and ``elastic``: channels to nodes, faults, lost and sleeping nodes, nodes made when
+  needed.
   ``site``: this installation's id.
 - ``resources``, ``properties`` and ``consumables``: everything that jobs hold, and the columns by which it is found.
 - ``cluster_links``: latency and bandwidth between clusters.

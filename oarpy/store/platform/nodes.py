@@ -264,10 +264,13 @@ _BLAME = """
     )
     SELECT DISTINCT network_address FROM suspected
 """
+# A node that is rebooted says so only on a channel from after that.
 _HEALED = """
     WITH back AS (
         UPDATE resources r SET state = 'Alive', state_by = 'node'
         WHERE r.network_address = ANY(%s) AND r.state = 'Suspected' AND r.state_by = 'node'
+          AND NOT EXISTS (SELECT FROM nodes n WHERE n.network_address = r.network_address
+                          AND n.away_by = 'rebooting' AND (r.drain OR n.channel_since < n.away_since))
         RETURNING r.network_address
     ), logged AS (
         INSERT INTO event_logs (type, hosts, description)
