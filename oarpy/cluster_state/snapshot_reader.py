@@ -670,5 +670,5 @@ def _holding_job(
         kept_amounts=amounts.kept,
         given_back=given_back,
         amounts_given_back=amounts.given_back,
-        checkpoint=row.checkpoint if row.dies_at is None else max(math.ceil(row.dies_at) - now, 0),
+        checkpoint=row.checkpoint if row.leaves_at is None else max(math.ceil(row.leaves_at) - now, 0),
     )

@@ -16,10 +16,11 @@ class StoredJob(AskedJob, frozen=True, kw_only=True):
 class StoredHolder(HeldJob, frozen=True, kw_only=True):
     """A job that holds resources from ``start`` (epoch seconds) for ``walltime`` seconds, without suspended ones.
 
-    ``suspended`` are the resources that it has given back while it is suspended. ``dies_at`` is the end of a job that
-    writes a checkpoint now. ``evicted`` is true if the job is being killed for a part of a broker.
+    ``suspended`` are the resources that it has given back while it is suspended. ``leaves_at`` is the date at which a
+    job ends or is suspended that writes a checkpoint now, or was given a grace. ``evicted`` is true if the job is being
+    killed for a part of a broker.
     """
 
     suspended: tuple[int, ...] = ()
-    dies_at: float | None = None
+    leaves_at: float | None = None
     evicted: bool = False

@@ -73,6 +73,7 @@ REACTIONS: dict[str, tuple[str, ...]] = {
     "kill decided": ("launcher",),
     "signal requested": ("launcher",),
     "suspend requested": ("launcher",),
+    "suspend changed": ("metascheduler", "launcher"),
     "resources returned": ("metascheduler", "launcher"),
     "walltime asked": ("metascheduler",),
     "walltime changed": ("metascheduler", "launcher"),

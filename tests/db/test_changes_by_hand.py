@@ -103,6 +103,10 @@ CHANGES = {
         "job_id": "job_id = {waiting}",
         "state": "state = 'done'",
     },
+    "suspend_requests": {
+        "job_id": "job_id = {running}",
+        "not_before": "not_before = now() + interval '2 hours'",
+    },
     "launch_gates": {
         "expected_at": "expected_at = now() + interval '3 hours'",
         "job_id": "job_id = {waiting}",
@@ -279,6 +283,7 @@ SEEN_BY_OTHERS = {
     ("resource_properties", "kind"),
     ("resource_properties", "protected"),
     ("resource_descriptions", "position"),
+    ("suspend_requests", "not_before"),
     ("walltime_changes", "requested_at"),
 }
 """What is read for the sake of an order, or of a name: a change of it alone need not lead to another snapshot."""
@@ -369,6 +374,7 @@ class Situation:
         )
         connection.execute("INSERT INTO job_dependencies VALUES (%s, %s)", [dependent, ended])
         connection.execute("INSERT INTO kill_requests (job_id) VALUES (%s)", [dying])
+        connection.execute("INSERT INTO suspend_requests (job_id, not_before) VALUES (%s, '2100-01-01')", [dying])
         connection.execute("INSERT INTO bags (bag_id, user_name, tasks, ended) VALUES (1, 'ann', 1, now())")
         connection.execute("INSERT INTO node_power VALUES ('n2', 'sleep', now(), now())")
         connection.execute(

@@ -9,6 +9,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
+from oarpy.store.jobs import execution, suspensions
 from tests.harness.oarsub_cluster import Connection
 from tests.harness.sample_cluster import Shell
 from tests.harness.small_cluster import SmallCluster, with_settings
@@ -130,6 +131,62 @@ def test_a_job_has_its_grace_after_the_signal(cluster: SmallCluster) -> None:
     assert cluster.states([guest, higher]) == ["Running", "Waiting"]
     assert cluster.events(guest) == ["BESTEFFORT_KILL", "CHECKPOINT", "SIGNAL_10"]
     cluster.offset += 61
+    cluster.settle()
+    assert cluster.states([guest, higher]) == ["Error", "Running"]
+
+
+def test_a_job_is_suspended_after_its_signal_and_its_grace(cluster: SmallCluster) -> None:
+    manner(cluster, "guests", "suspend", 60, 10)
+    guest = cluster.submit("/nodes=2", queue="guests")
+    cluster.settle()
+    higher = cluster.submit("/nodes=1")
+    cluster.plan()
+    assert "; their checkpoints take until" in cluster.verdict(higher)[1]
+    cluster.settle()
+    assert cluster.states([guest, higher]) == ["Running", "Waiting"]
+    assert cluster.events(guest) == ["GIVES_WAY", "SIGNAL_10"], "once, whatever number of passes"
+    date = cluster.sql("SELECT not_before FROM suspend_requests")
+    cluster.plan()
+    assert cluster.sql("SELECT not_before FROM suspend_requests") == date, "its grace does not begin anew"
+    due_in = execution.agenda(cluster.connection).due_in
+    assert due_in is not None
+    assert 0 < due_in <= 60
+    cluster.sql("UPDATE suspend_requests SET not_before = now()")
+    cluster.settle()
+    assert cluster.states([guest, higher]) == ["Resuming", "Running"]
+    assert cluster.events(guest) == ["GIVES_WAY", "SIGNAL_10", "JOB_SUSPENDED"]
+
+
+def test_what_is_suspended_needs_no_time_for_a_checkpoint_of_its_own(cluster: SmallCluster) -> None:
+    manner(cluster, "guests", "suspend")
+    guest = cluster.submit("/nodes=2", queue="guests", checkpoint=300)
+    cluster.settle()
+    higher = cluster.submit("/nodes=1")
+    cluster.settle()
+    assert cluster.states([guest, higher]) == ["Resuming", "Running"]
+    assert cluster.events(guest) == ["GIVES_WAY", "JOB_SUSPENDED"]
+
+
+def test_a_user_who_suspends_a_job_does_not_wait_for_its_grace(cluster: SmallCluster) -> None:
+    manner(cluster, "guests", "suspend", 60, 10)
+    guest = cluster.submit("/nodes=2", queue="guests")
+    cluster.settle()
+    higher = cluster.submit("/nodes=1")
+    cluster.settle()
+    suspensions.ask(cluster.connection, [guest], "ann")
+    cluster.settle()
+    assert cluster.states([guest, higher]) == ["Suspended", "Running"]
+    cluster.end(higher)
+    cluster.settle()
+    assert cluster.state(guest) == "Suspended", "it goes on when its user says so"
+
+
+def test_a_job_with_resources_that_suspension_does_not_free_is_ended(cluster: SmallCluster) -> None:
+    cluster.sql("INSERT INTO resources (type, state) VALUES ('licence', 'Alive')")
+    manner(cluster, "guests", "suspend")
+    guest = cluster.submit("{type='default'}/nodes=1+{type='licence'}/resource_id=1", queue="guests")
+    cluster.settle()
+    higher = cluster.submit("{type='default'}/nodes=1+{type='licence'}/resource_id=1")
     cluster.settle()
     assert cluster.states([guest, higher]) == ["Error", "Running"]
 

@@ -102,6 +102,8 @@ CREATE OR REPLACE TRIGGER announced_new AFTER INSERT ON signal_requests
 
 CREATE OR REPLACE TRIGGER announced_new AFTER INSERT ON suspend_requests
     REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION announced('suspend requested');
+CREATE OR REPLACE TRIGGER announced AFTER UPDATE ON suspend_requests
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION announced('suspend changed');
 
 CREATE OR REPLACE TRIGGER announced_new AFTER INSERT ON notices
     REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION announced('notice queued');

@@ -1,6 +1,7 @@
 -- How long a job may go on that has to give way: the time that it asked for to write a checkpoint, or the grace of its
--- queue or project. Jobs that are suspended instead need none, and best-effort jobs have their own time alone.
+-- queue or project if that is longer. A job that is suspended has the grace alone, best-effort jobs their own time.
 CREATE OR REPLACE FUNCTION time_to_leave(job jobs) RETURNS interval LANGUAGE sql STABLE AS $$
-    SELECT greatest(job.checkpoint, coalesce((
-        SELECT g.grace * interval '1 second' FROM giving_way(job) g WHERE g.manner <> 'suspend'), interval '0'))
+    SELECT coalesce((
+        SELECT greatest(CASE WHEN g.manner <> 'suspend' THEN job.checkpoint END, g.grace * interval '1 second')
+        FROM giving_way(job) g), job.checkpoint)
 $$;

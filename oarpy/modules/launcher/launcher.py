@@ -116,8 +116,8 @@ class Launcher:
             turn.attention = self._sent.placed(execution.live(connection, everything=False))
         for part in self._parts:
             part.act(turn, agenda)
-        opening = math.inf if agenda.gate_opens is None else max(agenda.gate_opens, 0.0)
-        wait = min(channels.tend(), next_sync, opening, *(part.wait() for part in self._parts))
+        due = math.inf if agenda.due_in is None else max(agenda.due_in, 0.0)
+        wait = min(channels.tend(), next_sync, due, *(part.wait() for part in self._parts))
         wake_at = time.time() + wait if agenda.noop_end is None else min(time.time() + wait, agenda.noop_end)
         started, ended = turn.started, turn.ended
         word = f"started {len(started)}, ended {len(ended)}" if started or ended else "nothing"

@@ -208,7 +208,7 @@ class Metascheduler:
         decisions.accept(connection, [rows.accepted(placement) for placement in decided.accepted], security)
         _refuse(connection, decided.refused)
         window_writes.write(connection, decided, self._settings.offer_time)
-        decisions.kill(connection, decided.victims)
+        decisions.kill(connection, decided.victims, self._settings.suspended_resource_types)
         self._texts.begin(reading.snapshot.platform)
         withheld = {**reading.withheld, **refusals_of(connection).withheld()}
         predictions = _predictions(rows, decided, gone, self._texts, withheld)

@@ -109,8 +109,9 @@ class Agenda:
 
     ``pauses``: some jobs are suspended, or are to be. ``resizes``: some jobs grow or shrink. ``launchers``: an
     application whose launcher the cluster runs has none. ``noop_end`` is when (epoch seconds) the first walltime of a
-    running job without a program is over, None if no such job runs. ``gate_opens`` is the number of seconds, by the
-    database's clock, until the first gate of a job to launch opens; None if no job waits for a date.
+    running job without a program is over, None if no such job runs. ``due_in`` is the number of seconds, by the
+    database's clock, until the first gate of a job to launch opens, or the first job that was given a grace is to be
+    suspended; None if no job waits for a date.
     """
 
     launch: bool
@@ -121,7 +122,7 @@ class Agenda:
     resizes: bool
     launchers: bool
     noop_end: float | None
-    gate_opens: float | None
+    due_in: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,15 +215,17 @@ _AGENDA = """
                OR EXISTS (SELECT FROM kill_requests WHERE state = 'decided' AND state <> 'done'),
            EXISTS (SELECT FROM signal_requests WHERE NOT done),
            EXISTS (SELECT FROM walltime_changes WHERE NOT node_told),
-           EXISTS (SELECT FROM suspend_requests) OR EXISTS (
+           EXISTS (SELECT FROM suspend_requests WHERE not_before IS NULL OR not_before <= now()) OR EXISTS (
                SELECT FROM jobs WHERE state IN ('Suspended', 'Resuming')),
            EXISTS (SELECT FROM resizes WHERE done_at IS NULL),
            EXISTS (SELECT FROM applications
                    WHERE launcher IS NOT NULL AND lost_since IS NOT NULL AND ended IS NULL),
            (SELECT extract(epoch FROM min(expected_end(jobs)))::float8 FROM jobs
             WHERE state = 'Running' AND types && %s::text[]),
-           (SELECT extract(epoch FROM min(g.opens_at) - clock_timestamp())::float8
-            FROM launch_gates g JOIN jobs j USING (job_id) WHERE j.state = 'toLaunch' AND g.opens_at > now())
+           extract(epoch FROM least(
+               (SELECT min(g.opens_at) FROM launch_gates g JOIN jobs j USING (job_id)
+                WHERE j.state = 'toLaunch' AND g.opens_at > now()),
+               (SELECT min(not_before) FROM suspend_requests WHERE not_before > now())) - clock_timestamp())::float8
 """
 
 # Jobs that meet a condition, with their nodes, first the nodes that they have had since their start. The condition is

@@ -23,35 +23,46 @@ class PauseRow:
     owed: bool
 
 
+# A user does not wait until a job that gives way has had its grace, and does not want it to go on by itself.
 _ASK = """
-    INSERT INTO suspend_requests (job_id, requested_by) SELECT id, %s FROM unnest(%s::bigint[]) AS id
-    ON CONFLICT (job_id) DO NOTHING
+    INSERT INTO suspend_requests AS r (job_id, requested_by) SELECT id, %s FROM unnest(%s::bigint[]) AS id
+    ON CONFLICT (job_id) DO UPDATE SET requested_by = excluded.requested_by, not_before = NULL
+        WHERE r.requested_by = 'metascheduler'
 """
 
-# Those that run; best-effort jobs end. The launcher suspends those that are being launched once they run. One that has
-# its resources again and is about to go on is asked when it runs.
+# Those that run; best-effort jobs end, and so do jobs with resources that suspension does not free: the others may need
+# just these. The launcher suspends those that are being launched once they run. One that has its resources again and is
+# about to go on is asked when it runs. A grace begins with its signal, which is sent once.
 _ASK_FOR_OTHERS = """
     WITH yielding AS (
-        SELECT j.job_id, j.state FROM jobs j CROSS JOIN LATERAL giving_way(j) g
-        WHERE j.job_id = ANY(%s) AND g.manner = 'suspend' AND (j.state IN ('toLaunch', 'Launching', 'Running')
+        SELECT j.job_id, j.state, g.grace, g.grace_signal FROM jobs j CROSS JOIN LATERAL giving_way(j) g
+        WHERE j.job_id = ANY(%(jobs)s) AND g.manner = 'suspend' AND NOT EXISTS (
+            SELECT FROM assigned_resources a JOIN resources r USING (resource_id)
+            WHERE a.job_id = j.job_id AND upper_inf(a.during) AND r.type <> ALL (%(types)s))
+          AND (j.state IN ('toLaunch', 'Launching', 'Running')
             OR (j.state = 'Resuming' AND NOT EXISTS (
                 SELECT FROM assigned_resources a WHERE a.job_id = j.job_id AND a.suspended)))
     ), asked AS (
-        INSERT INTO suspend_requests (job_id, requested_by) SELECT job_id, 'metascheduler' FROM yielding
+        INSERT INTO suspend_requests (job_id, requested_by, not_before)
+        SELECT job_id, 'metascheduler', CASE WHEN grace > 0 THEN now() + grace * interval '1 second' END FROM yielding
         WHERE state IN ('Launching', 'Running')
         ON CONFLICT (job_id) DO NOTHING
         RETURNING job_id
+    ), signalled AS (
+        INSERT INTO signal_requests (job_id, signal, requested_by)
+        SELECT job_id, grace_signal, 'metascheduler' FROM asked JOIN yielding USING (job_id) WHERE grace > 0
     ), logged AS (
         INSERT INTO event_logs (type, job_id, description)
-        SELECT 'GIVES_WAY', job_id, 'it is suspended until a job that it gives way to needs its resources no more'
-        FROM asked
+        SELECT 'GIVES_WAY', job_id, 'it is suspended' || CASE WHEN grace > 0 THEN ' in ' || grace || ' s' ELSE '' END
+            || ' until a job that it gives way to needs its resources no more'
+        FROM asked JOIN yielding USING (job_id)
     )
     SELECT job_id FROM yielding
 """
 
 _PAUSES = """
     WITH paused AS (
-        SELECT job_id FROM suspend_requests
+        SELECT job_id FROM suspend_requests WHERE not_before IS NULL OR not_before <= now()
         UNION
         SELECT job_id FROM jobs WHERE state IN ('Suspended', 'Resuming')
     )
@@ -132,14 +143,17 @@ _STAY = """
 
 
 def ask(connection: Connection, jobs: Sequence[int], by: str) -> None:
-    """Ask for running jobs to be suspended."""
+    """Ask for running jobs to be suspended now, whatever a grace that they were given."""
     if jobs:
         connection.execute(_ASK, [by, list(jobs)])
 
 
-def ask_for_others(connection: Connection, jobs: Sequence[int]) -> set[int]:
-    """Ask for those of ``jobs`` to be suspended that give way so; return them."""
-    return {row[0] for row in connection.execute(_ASK_FOR_OTHERS, [list(jobs)])}
+def ask_for_others(connection: Connection, jobs: Sequence[int], types: Sequence[str]) -> set[int]:
+    """Ask for those of ``jobs`` to be suspended that give way so, after their grace; return them.
+
+    Jobs with resources of other types than ``types`` are left out: suspension does not free these.
+    """
+    return {row[0] for row in connection.execute(_ASK_FOR_OTHERS, {"jobs": list(jobs), "types": list(types)})}
 
 
 def pauses(connection: Connection, types: Sequence[str]) -> list[PauseRow]:

@@ -286,9 +286,12 @@ def refuse(
 
 
 @set_wise
-def kill(connection: Connection, jobs: Sequence[int]) -> None:
-    """Flag jobs that give way to be cancelled, which the canceller does, or suspended, which the launcher does."""
-    suspended = suspensions.ask_for_others(connection, jobs) if jobs else set()
+def kill(connection: Connection, jobs: Sequence[int], types: Sequence[str]) -> None:
+    """Flag jobs that give way to be cancelled, which the canceller does, or suspended, which the launcher does.
+
+    Suspension frees resources of these ``types``.
+    """
+    suspended = suspensions.ask_for_others(connection, jobs, types) if jobs else set()
     ends = [(job, GAVE_WAY) for job in jobs if job not in suspended]
     to_kill = ask_once(connection, ends, "metascheduler")
     text = "its resources are needed by a job that it gives way to"

@@ -109,9 +109,9 @@ _HOLDING = """
            extract(epoch FROM j.walltime + j.suspended_time + coalesce(now() - j.suspended_at, interval '0'))::float8
                AS walltime,
            coalesce(array_agg(a.resource_id) FILTER (WHERE NOT a.suspended), '{}') AS resources,
-           -- who is to die is asked for a checkpoint that has a date already, or for none; the function is dear for
+           -- what has a date to end or be suspended is asked for no checkpoint any more; the function is dear for
            -- thousands of jobs, so it is asked only about those of queues and projects that give way
-           CASE WHEN max(k.job_id) IS NOT NULL THEN 0
+           CASE WHEN max(k.job_id) IS NOT NULL OR max(s.job_id) IS NOT NULL THEN 0
                 WHEN j.queue_name = ANY (ARRAY(SELECT q.queue_name FROM queues q WHERE q.gives_way_to <> '{}'))
                      OR j.project = ANY (ARRAY(
                          WITH RECURSIVE giving (project) AS (
@@ -123,12 +123,13 @@ _HOLDING = """
                 ELSE extract(epoch FROM j.checkpoint) END::float8 AS checkpoint,
            coalesce(array_agg(a.resource_id) FILTER (WHERE a.suspended), '{}') AS suspended,
            j.state = 'Resuming' AS resuming, CASE WHEN j.throttle IS NULL THEN 0 ELSE j.array_id END AS array,
-           extract(epoch FROM max(k.not_before))::float8 AS dies_at,
+           extract(epoch FROM coalesce(max(k.not_before), max(s.not_before)))::float8 AS leaves_at,
            coalesce(bool_or(k.requested_by = 'door'), false) AS evicted
     FROM jobs j JOIN assigned_resources a ON a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended)
         LEFT JOIN LATERAL (  -- looked up, however few PostgreSQL expects to be open
             SELECT k.job_id, k.not_before, k.requested_by FROM kill_requests k
             WHERE k.job_id = j.job_id AND k.state <> 'done' LIMIT 1) k ON true
+        LEFT JOIN suspend_requests s ON s.job_id = j.job_id AND s.not_before IS NOT NULL
     WHERE j.state IN ('toAckReservation', 'toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing',
                       'toError')
     GROUP BY j.job_id
@@ -374,9 +375,9 @@ def holding(connection: Connection, kind: type[Kind]) -> list[Kind]:
     """Return the jobs that hold resources.
 
     ``kind`` has the fields ``id``, ``user``, ``project``, ``queue``, ``name``, ``types``, ``start`` (epoch seconds),
-    ``walltime``, ``resources``, ``resuming``, ``checkpoint`` (seconds, 0: it writes no state), and ``dies_at``, the
-    date of a job that writes it now. For a part of a broker it has ``suspended``, the resources that it has given back,
-    and ``evicted``.
+    ``walltime``, ``resources``, ``resuming``, ``checkpoint`` (seconds, 0: it writes no state), and ``leaves_at``, the
+    date of a job that writes it now, or was given a grace. For a part of a broker it has ``suspended``, the resources
+    that it has given back, and ``evicted``.
     """
     return read(connection, _HOLDING, kind)
 

@@ -57,6 +57,12 @@ suspend_requests = table(
     of_job("the job", key=True),
     column("requested_at", INSTANT, "when that was asked", default=NOW),
     column("requested_by", Text, "by whom", default=ME),
+    column(
+        "not_before",
+        INSTANT,
+        "when it is suspended at the earliest: a job that gives way has had a signal; NULL: as soon as possible",
+        optional=True,
+    ),
 )
 
 walltime_changes = table(

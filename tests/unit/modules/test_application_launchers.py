@@ -26,7 +26,7 @@ IDLE = Agenda(
     resizes=False,
     launchers=False,
     noop_end=None,
-    gate_opens=None,
+    due_in=None,
 )
 ROW = UnattendedRow(7, "ann", "/bin/speak", "/home/ann", "", "default", {})
 
