@@ -97,7 +97,7 @@ class Why(StrEnum):
     """It waits for ``jobs``, or the container ``subject``, which wait for it."""
 
     MAKING_ROOM = "making_room"
-    """``jobs`` that give way are cancelled for it; their checkpoints take ``until``."""
+    """``jobs`` give way to it; their checkpoints take ``until``."""
     TAKING_BACK = "taking_back"
     """Revocable hosts of ``jobs`` are taken back for it; that takes ``until``."""
     CHECKPOINTS = "checkpoints"
@@ -486,13 +486,15 @@ def _who_gives_way(reason: Reason) -> str:
 
 
 def _making_room(reason: Reason, show: Show) -> str:
-    what = (
-        f"{_who_gives_way(reason)} are cancelled"
-        if reason.kind is Why.MAKING_ROOM
-        else "revocable hosts are taken back"
-    )
+    """Say who makes room; jobs on lower levels may be cancelled or suspended, and passes do not know which."""
+    if reason.kind is Why.TAKING_BACK:
+        what = "revocable hosts are taken back to make room"
+    elif reason.subject == LOWER:
+        what = f"{_who_gives_way(reason)} give way"
+    else:
+        what = f"{_who_gives_way(reason)} are cancelled to make room"
     checkpoints = "" if reason.until is None else f"; their checkpoints take until {show(reason.until)}"
-    return f"{what} to make room: {_listed(reason.jobs)}{checkpoints}"
+    return f"{what}: {_listed(reason.jobs)}{checkpoints}"
 
 
 def _quota(reason: Reason, show: Show) -> str:

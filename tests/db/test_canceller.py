@@ -159,7 +159,9 @@ def test_who_deletes_a_job_that_gives_way_does_not_want_it_again(cluster: SmallC
     kill_requests.ask(cluster.connection, [cheap], "ann", "oardel")
     cluster.settle()
     assert cluster.state(cheap) == "Error"
-    assert cluster.job(cheap, "message") == ("killed: BESTEFFORT_KILL" if decided else "killed: oardel")
+    assert cluster.job(cheap, "message") == (
+        "killed: its resources are needed by a job that it gives way to" if decided else "killed: oardel"
+    )
     assert cluster.sql("SELECT count(*) FROM jobs WHERE resubmit_of IS NOT NULL") == [(0,)]
 
 

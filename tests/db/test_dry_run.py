@@ -201,12 +201,12 @@ def test_jobs_of_queues_that_give_way(connection: Connection, oarsub: Submitter)
     let_run(connection)
     found = rehearse(oarsub, "-l", "/nodes=1,walltime=0:10:0", "date")
     assert (found["verdict"], found["cancelled"]) == ("resources_busy", [victim])
-    assert found["reason"] == f"jobs on lower levels are cancelled to make room: {victim}"
+    assert found["reason"] == f"jobs on lower levels give way: {victim}"
     equal = rehearse(oarsub, "-q", "guests", "-l", "/nodes=1,walltime=0:10:0", "date")
     assert (equal["verdict"], equal["cancelled"]) == ("resources_busy", [])
     job = oarsub.job_id("-l", "/nodes=1,walltime=0:10:0", "date")
     told = oarsub("--why", str(job), command="oarstat").out
-    assert f"jobs on lower levels are cancelled to make room: {victim}" in told
+    assert f"jobs on lower levels give way: {victim}" in told
 
 
 def test_misuse_is_one_line(oarsub: Submitter) -> None:

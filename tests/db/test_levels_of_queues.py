@@ -40,7 +40,7 @@ def test_a_lower_level_goes_for_a_higher_and_never_for_its_own(cluster: SmallClu
     cluster.plan()
     assert cluster.verdict(higher) == (
         "resources_busy",
-        f"jobs on lower levels are cancelled to make room: {spare}",
+        f"jobs on lower levels give way: {spare}",
     )
     cluster.settle()
     assert cluster.states([guest, spare, other, higher]) == ["Running", "Error", "Waiting", "Running"]
@@ -126,7 +126,7 @@ def test_a_job_has_its_grace_after_the_signal(cluster: SmallCluster) -> None:
     higher = cluster.submit("/nodes=1")
     cluster.plan()
     reason = cluster.verdict(higher)[1]
-    assert reason.startswith(f"jobs on lower levels are cancelled to make room: {guest}; their checkpoints take until")
+    assert reason.startswith(f"jobs on lower levels give way: {guest}; their checkpoints take until")
     cluster.settle()
     assert cluster.states([guest, higher]) == ["Running", "Waiting"]
     assert cluster.events(guest) == ["BESTEFFORT_KILL", "CHECKPOINT", "SIGNAL_10"]
@@ -233,7 +233,7 @@ def test_jobs_of_a_project_give_way_and_those_of_projects_below_it(paying: Small
     paying.settle()
     equal, member = paying.submit("/nodes=1", project="visitors"), paying.submit("/nodes=2", project="members")
     paying.plan()
-    text = f"jobs on lower levels are cancelled to make room: {visitor}, {pupil}"
+    text = f"jobs on lower levels give way: {visitor}, {pupil}"
     assert paying.verdict(member) == ("resources_busy", text)
     paying.settle()
     assert paying.states([visitor, pupil, equal, member]) == ["Error", "Error", "Waiting", "Running"]

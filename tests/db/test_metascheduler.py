@@ -309,7 +309,7 @@ def test_best_effort_jobs_make_room_in_two_steps(cluster: SmallCluster) -> None:
         assert cluster.state(one) == ("Error" if one in killed else "Running")
     for one in killed:
         assert cluster.events(one) == ["BESTEFFORT_KILL", "KILLED"]
-        assert cluster.job(one, "message") == "killed: BESTEFFORT_KILL"
+        assert cluster.job(one, "message") == "killed: its resources are needed by a job that it gives way to"
 
 
 def test_best_effort_jobs_do_not_delay_others_but_wait_for_them(cluster: SmallCluster) -> None:

@@ -92,7 +92,8 @@ def test_an_unusable_state_directory_is_named(driver: Driver, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("walltime", "reason"), [(1, "its walltime was over"), (600, "oardel by ann"), (600, "BESTEFFORT_KILL")]
+    ("walltime", "reason"),
+    [(1, "its walltime was over"), (600, "oardel by ann"), (600, "its GPUs were idle for 1:0:0")],
 )
 def test_a_killed_job_finds_why_in_its_errors(driver: Driver, walltime: int, reason: str) -> None:
     driver.connect()

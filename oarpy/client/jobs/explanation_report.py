@@ -351,7 +351,7 @@ def _resuming(explanation: Explanation) -> str:
     noun = "job" if len(jobs) == 1 else "jobs"
     named = ", ".join(map(str, jobs[:_MOST_NAMED])) + (", ..." if len(jobs) > _MOST_NAMED else "")
     if resumption.kill:
-        return f"Job {stored.job} is resuming: jobs that give way to it are cancelled: {named}."
+        return f"Job {stored.job} is resuming: jobs give way to it: {named}."
     date = local_date(resumption.start)
     return f"Job {stored.job} is resuming: it goes on at {date}, when {noun} {named} should be over."
 

@@ -10,7 +10,7 @@ from oarpy.model.states import JobState
 from oarpy.store.database import Connection
 from oarpy.store.jobs import resubmission
 from oarpy.store.jobs.execution import End, LiveRow
-from oarpy.store.jobs.kill_requests import GAVE_WAY
+from oarpy.store.jobs.kill_requests import GAVE_WAY, in_words
 from oarpy.store.platform.nodes import Fault
 from oarpy.wire.messages import APPLICATION_DONE, Cleaned, Ended, Refused
 
@@ -69,7 +69,7 @@ def end_of(report: Ended, kill_reason: str | None) -> End:
         status = 0 if done else status
         final, event, message = JobState.TERMINATED, "", ""
     elif report.reason == KILLED:
-        event, message = "KILLED", f"killed: {kill_reason or 'asked on the node'}"
+        event, message = "KILLED", f"killed: {in_words(kill_reason or 'asked on the node')}"
     elif report.reason == "walltime":
         event, message = "WALLTIME", "killed: its walltime was over"
     elif report.reason == "lost":
@@ -102,7 +102,7 @@ def end_of_nothing(job: int, kill_reason: str | None, now: float) -> End:
     """Return the end of a job that has nothing on any node: its walltime is over, or it is killed."""
     if kill_reason in (None, APPLICATION_DONE):
         return End(job, JobState.TERMINATED, 0, None, now, "", "")
-    return End(job, JobState.ERROR, None, None, now, "KILLED", f"killed: {kill_reason}"[:500])
+    return End(job, JobState.ERROR, None, None, now, "KILLED", f"killed: {in_words(kill_reason)}"[:500])
 
 
 def lost(job: int, now: float) -> End:

@@ -17,6 +17,7 @@ from typing import Any, LiteralString, NamedTuple
 from oarpy.model.job_types import NOOP
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent, log
+from oarpy.store.jobs.kill_requests import words_of_kill
 from oarpy.store.notifications import run_channel
 from oarpy.store.refusals import refusals_of, set_wise
 from oarpy.store.rows import read
@@ -315,6 +316,8 @@ _CLOSE = """
     RETURNING j.job_id
 """
 
+_WORDS = words_of_kill("k")
+
 # The canceller: waiting jobs end at once; jobs on their way to a node are decided, for the launcher to carry out. Each
 # statement is about all jobs, or about some of them when the database refused one. Jobs and requests are looked up by
 # arrays: nearly all requests are done, so PostgreSQL expects no others, and would compare each job with each request.
@@ -322,23 +325,23 @@ _CANCELLABLE = """
     SELECT job_id FROM kill_requests WHERE state <> 'done'
     UNION SELECT job_id FROM jobs WHERE state = 'toError'
 """
-_CANCEL_WAITING = """
+_CANCEL_WAITING = f"""
     UPDATE jobs j
     SET state = 'Error', ended_at = greatest(now(), submitted_at, started_at),
-        message = 'killed: ' || (SELECT k.reason FROM kill_requests k WHERE k.job_id = j.job_id)
+        message = 'killed: ' || (SELECT {_WORDS} FROM kill_requests k WHERE k.job_id = j.job_id)
     WHERE j.job_id = ANY (ARRAY(SELECT job_id FROM kill_requests WHERE state <> 'done'))
       AND j.state IN ('Waiting', 'Hold')
       AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))
     RETURNING j.job_id
-"""
-_CANCEL_UNLAUNCHED = """
+"""  # noqa: S608 - constants
+_CANCEL_UNLAUNCHED = f"""
     UPDATE jobs j
-    SET state = 'toError', message = 'killed: ' || (SELECT k.reason FROM kill_requests k WHERE k.job_id = j.job_id)
+    SET state = 'toError', message = 'killed: ' || (SELECT {_WORDS} FROM kill_requests k WHERE k.job_id = j.job_id)
     WHERE j.job_id = ANY (ARRAY(SELECT job_id FROM kill_requests WHERE state <> 'done'))
       AND j.state IN ('toLaunch', 'toAckReservation')
       AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))
     RETURNING j.job_id
-"""
+"""  # noqa: S608 - constants
 _BURY = """
     UPDATE jobs SET state = 'Error', ended_at = greatest(now(), submitted_at, started_at)
     WHERE state = 'toError' AND (%(jobs)s::bigint[] IS NULL OR job_id = ANY(%(jobs)s))

@@ -11,7 +11,10 @@ from oarpy.store.database import Connection
 from oarpy.store.events import log_request
 
 GAVE_WAY = "BESTEFFORT_KILL"
-"""The reason of the request, and the event, when a best-effort job is killed because others need its resources."""
+"""The reason of the request, and the event, when a job is killed because others need its resources."""
+
+NEEDED = "its resources are needed by a job that it gives way to"
+"""That reason in words."""
 
 OPEN_REQUEST: LiteralString = """
     (SELECT k.* FROM kill_requests k WHERE k.job_id = j.job_id AND k.state <> 'done' LIMIT 1)
@@ -104,7 +107,17 @@ def reason_of_kill(job: LiteralString, request: LiteralString) -> LiteralString:
     """
     end = job + ".started_at + " + job + ".walltime + " + job + ".suspended_time"
     late = "CASE WHEN " + job + ".state = 'Running' AND " + end + " <= now() THEN 'Killing: its walltime is over' END"
-    return "coalesce('Killing: ' || " + request + ".reason, " + late + ")"
+    return "coalesce('Killing: ' || " + words_of_kill(request) + ", " + late + ")"
+
+
+def in_words(reason: str) -> str:
+    """Return the reason of a request for people."""
+    return NEEDED if reason == GAVE_WAY else reason
+
+
+def words_of_kill(request: LiteralString) -> LiteralString:
+    """Return the SQL expression of :func:`in_words` for the row ``request``."""
+    return "CASE " + request + ".reason WHEN '" + GAVE_WAY + "' THEN '" + NEEDED + "' ELSE " + request + ".reason END"
 
 
 def finishing(connection: Connection, job_ids: Sequence[int]) -> list[tuple[int, float, list[str]]]:

@@ -79,6 +79,9 @@ SENTENCES = {
     ),
     Reason(Why.CIRCLE, jobs=(7,)): "it waits for job 7, which cannot come first: jobs wait for each other in a circle",
     Reason(Why.MAKING_ROOM, jobs=(1, 2)): "best-effort jobs are cancelled to make room: 1, 2",
+    Reason(Why.MAKING_ROOM, LOWER, jobs=(1, 2), until=30): (
+        "jobs on lower levels give way: 1, 2; their checkpoints take until 30"
+    ),
     Reason(Why.TAKING_BACK, jobs=(1,), until=30): (
         "revocable hosts are taken back to make room: 1; their checkpoints take until 30"
     ),

@@ -19,6 +19,7 @@ from oarpy.modules.launcher.starting import SentStarts
 from oarpy.store.database import Connection
 from oarpy.store.jobs import execution, walltime_changes
 from oarpy.store.jobs.execution import Agenda, LiveRow, SignalRow
+from oarpy.store.jobs.kill_requests import in_words
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import ChangeWalltime, ChannelLost, Kill, Ready, Signal, Terminate, WalltimeChanged
 
@@ -49,7 +50,7 @@ class Signalling(Part):
             if read_types(row.types).runs_nothing:
                 continue
             _, last = self.killed.get(key, ("", -math.inf))
-            if moment - last >= _REPEAT and channels.send(row.nodes[0], Kill((key,), None, row.kill_reason)):
+            if moment - last >= _REPEAT and channels.send(row.nodes[0], Kill((key,), None, in_words(row.kill_reason))):
                 self.killed[key] = row.nodes[0], moment
                 for node in row.nodes[1:]:
                     channels.send(node, Terminate((key,)))
