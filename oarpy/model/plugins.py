@@ -45,7 +45,7 @@ def plugin(group: str, name: str) -> Callable[..., Any]:
     point = _points(group)[name]
     try:
         function = point.load()
-    except Exception as error:  # a plug-in may raise anything
+    except (Exception, SystemExit) as error:  # a plug-in may raise anything
         raise PluginFailed(f"plug-in '{name}' cannot be loaded: {type(error).__name__}: {error}") from error
     if not callable(function):
         raise PluginFailed(f"plug-in '{name}' is not a function", hint=f"mend {point.value}")
@@ -53,7 +53,7 @@ def plugin(group: str, name: str) -> Callable[..., Any]:
     def guarded(*arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except Exception as error:  # a plug-in may raise anything
+        except (Exception, SystemExit) as error:  # a plug-in may raise anything
             last = extract_tb(error.__traceback__)[-1]
             what = f"plug-in '{name}' raised {type(error).__name__}: {error}"
             raise PluginFailed(what[:300], hint=f"{last.filename}, line {last.lineno}") from error

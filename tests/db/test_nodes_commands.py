@@ -239,13 +239,16 @@ def test_oarproperty(connection: Connection, shell: Shell) -> None:
     assert shell.done("oarproperty", "-d", "mem") == "Deleted property: mem\n"
 
 
-def test_oarproperty_keeps_what_orders_resources(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("setting", "value"), [("resource_order", "mem,resource_id"), ("node_type", "mem")])
+def test_oarproperty_keeps_what_a_setting_names(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, setting: str, value: str
+) -> None:
     shell.done("oarproperty", "-a", "mem")
-    monkeypatch.setenv("OARPY_SCHEDULER_RESOURCE_ORDER", "mem,resource_id")
+    monkeypatch.setenv(f"OARPY_SCHEDULER_{setting.upper()}", value)
     result = shell("oarproperty", "-d", "mem")
     assert (result.status, result.err) == (
         1,
-        "oarproperty: property 'mem' is in scheduler.resource_order (take it out of there first)\n",
+        f"oarproperty: property 'mem' is in scheduler.{setting} (take it out of there first)\n",
     )
 
 

@@ -116,6 +116,17 @@ def test_a_changed_program_is_measured_anew_and_rates_are_of_one_user(
     assert oarsub("--forget-all", "-u", "somebody", command="oarrates").out == "4 rates are forgotten.\n"
 
 
+def test_rates_that_a_job_is_placed_by_are_not_forgotten_before_it_is_over(
+    connection: Connection, oarsub: Submitter, programs: Programs
+) -> None:
+    submitted_and_measured(connection, oarsub)
+    job, _ = submitted(oarsub)
+    refused = oarsub("--forget-all", command="oarrates")
+    assert (refused.status, "that no waiting or running job needs" in refused.err) == (4, True)
+    connection.execute("UPDATE mapped_jobs SET live = false")
+    assert oarsub("--forget-all", command="oarrates").out == "4 rates are forgotten.\n", job
+
+
 def test_what_was_killed_half_way_is_measured_anew_and_nothing_is_held(
     connection: Connection, oarsub: Submitter, programs: Programs
 ) -> None:

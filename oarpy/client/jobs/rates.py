@@ -80,7 +80,7 @@ def forget(session: Session, program: str | None, user: str | None, *, everybody
         count = rates.forget(session.connection, whose, program)
     if not count:
         what = "there are no rates" if program is None else f"there are no rates of '{program[:200]}'"
-        raise NotFound(what, hint="oarrates lists those that there are")
+        raise NotFound(f"{what} that no waiting or running job needs", hint="oarrates lists those that there are")
     return count
 
 

@@ -140,9 +140,11 @@ def _trace(options: SimulationOptions) -> int:
 
 def _step(options: SimulationOptions, order: str, live: LiveOrder | None) -> None:
     """Print the trace's state after a number of events, and write its log."""
-    from oarpy.simulation.stepping.stepped_run import Stop
+    from oarpy.simulation.stepping.stepped_run import Stop, refuse_input
     from oarpy.simulation.stepping.trace_command import play_trace
 
+    if options.log is not None:
+        refuse_input(options.log, [_named_trace(options)])
     if options.steps is not None:
         _refuse_outcomes(options, "--steps")
     stop = Stop(options.steps, places=options.places)

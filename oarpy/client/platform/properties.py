@@ -69,8 +69,10 @@ def _require_free(session: Session, name: str) -> None:
         raise NotFound(f"there is no property '{name[:60]}'", hint="oarproperty -l lists them")
     if known[name].protected:
         raise OarpyError(f"property '{name}' is part of oarpy", hint="it can be neither deleted nor renamed")
-    if name in session.configuration.scheduler.resource_order:
-        raise OarpyError(f"property '{name}' is in scheduler.resource_order", hint="take it out of there first")
+    scheduler = session.configuration.scheduler
+    for setting, named in (("resource_order", scheduler.resource_order), ("node_type", (scheduler.node_type,))):
+        if name in named:
+            raise OarpyError(f"property '{name}' is in scheduler.{setting}", hint="take it out of there first")
     job = properties.live_user(session.connection, name)
     if job is not None:
         raise OarpyError(f"property '{name}' is in the request of job {job}", hint="wait for it, or delete it first")

@@ -14,7 +14,7 @@ from oarpy.grid.simulation.reader import read_grid
 from oarpy.grid.simulation.system_of_file import QUEUES, system_of
 from oarpy.model.errors import UsageError
 from oarpy.simulation.scenarios.input_file import answer_files, text_of
-from oarpy.simulation.stepping.stepped_run import SteppedRun, Stop, opened_log, plain, play
+from oarpy.simulation.stepping.stepped_run import SteppedRun, Stop, opened_log, plain, play, refuse_input
 
 
 def run_grid(paths: Sequence[str], out: TextIO, err: TextIO, stop: Stop | None = None, log: str | None = None) -> int:
@@ -26,6 +26,8 @@ def run_grid(paths: Sequence[str], out: TextIO, err: TextIO, stop: Stop | None =
     stop = Stop() if stop is None else stop
     if stop.until is not None and isnan(stop.until):
         raise UsageError("--until: no instant", hint="give seconds")
+    if log is not None:
+        refuse_input(log, paths)
     with nullcontext() if log is None else opened_log(log) as lines:
 
         def played(read: tuple[str, SteppedRun]) -> str:

@@ -6,9 +6,12 @@ An event is one end, arrival, begin, try or pass, with all its immediate consequ
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence, Set
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TextIO
 
@@ -138,6 +141,14 @@ def plain(value: Any) -> Any:
             return int(value)
         case _:
             return value
+
+
+def refuse_input(log: str, inputs: Iterable[str | Path]) -> None:
+    """Raise :class:`UsageError` if the file of a log is one of ``inputs``, which it would replace."""
+    for path in inputs:
+        with suppress(OSError):
+            if os.path.samefile(log, path):
+                raise UsageError(f"--log {log}: that is the file to read", hint="name another file")
 
 
 def opened_log(path: str) -> TextIO:

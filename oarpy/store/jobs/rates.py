@@ -138,10 +138,14 @@ _LIST = """
     FROM application_rates WHERE %(user)s::text IS NULL OR user_name = %(user)s
     ORDER BY user_name, program, program_date, arguments, node_type, size_name
 """
-_FORGET = """
-    DELETE FROM application_rates
+# The jobs that wait or run are placed by their rates.
+_FORGET = f"""
+    DELETE FROM application_rates r
     WHERE (%(user)s::text IS NULL OR user_name = %(user)s) AND (%(program)s::text IS NULL OR program = %(program)s)
-"""
+      AND NOT EXISTS (
+        SELECT FROM mapped_jobs m JOIN jobs j USING (job_id)
+        WHERE m.live AND j.user_name = r.user_name AND {SAME_PROGRAM.format("m", "r")})
+"""  # noqa: S608 - a condition of this file
 _TYPES = SQL("""
     SELECT DISTINCT {0}::text FROM resources
     WHERE state <> 'Dead' AND type = 'default' AND {0} IS NOT NULL
@@ -290,7 +294,10 @@ def rates(connection: Connection, user: str | None) -> list[StoredRate]:
 
 
 def forget(connection: Connection, user: str | None, program: str | None) -> int:
-    """Forget rates of a user, or of all, of a program, or of all; return how many these were."""
+    """Forget rates of a user, or of all, of a program, or of all; return how many these were.
+
+    Rates that jobs are placed by stay until these jobs are over.
+    """
     return connection.execute(_FORGET, {"user": user, "program": program}).rowcount
 
 

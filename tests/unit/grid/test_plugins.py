@@ -239,7 +239,10 @@ def with_windows(order: str) -> Snapshot:
     )
 
 
-@pytest.mark.parametrize(("line", "error"), [("raise KeyError('x')", "KeyError"), ("pass", "TypeError")])
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [("raise KeyError('x')", "KeyError"), ("pass", "TypeError"), ("raise SystemExit(7)", "SystemExit")],
+)
 def test_a_pass_uses_our_own_order_where_a_plug_in_fails(install: Install, line: str, error: str) -> None:
     install(f"def narrow_first(job, now):\n    {line}\n", {plugins.RESERVATION_ORDERS: "narrow_first"})
     made, expected = decide(with_windows("narrow_first")), decide(with_windows("edf"))

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from oarpy.grid.simulation.command import run_grid
+from oarpy.model.errors import UsageError
 from oarpy.scheduler.order.queue_orders import ORDERS
 from oarpy.scheduler.order.usage_shares import Priorities
 from oarpy.simulation.engines.engine import replay
@@ -81,6 +83,16 @@ def test_places_are_the_processors_of_the_planner(policy: str) -> None:
             assert all(low % 2 == high % 2 == 0 for low, high in bar["rows"])
         held = [row for bar in cluster["running"] for low, high in bar["rows"] for row in range(low, high)]
         assert len(held) == len(set(held))
+
+
+def test_a_log_does_not_replace_what_is_read(tmp_path: Path) -> None:
+    scenario = tmp_path / "scenario.json"
+    scenario.write_text('{"kept": 1}')
+    (tmp_path / "link").symlink_to(scenario)
+    for log in (scenario, tmp_path / "link"):
+        with pytest.raises(UsageError, match="that is the file to read"):
+            run_grid([str(scenario)], io.StringIO(), io.StringIO(), log=str(log))
+    assert scenario.read_text() == '{"kept": 1}'
 
 
 def test_what_is_printed_and_logged(tmp_path: Path) -> None:
