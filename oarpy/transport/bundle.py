@@ -13,17 +13,13 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from oarpy import frontend, wire
 from oarpy.frontend import call, node_command
 from oarpy.transport import agent
-from oarpy.transport.agent.programs import LOADER, MARSHALLED
+from oarpy.transport.agent.programs import LOADER, MARSHALLED, Modules
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.wire import frames, json_values
-
-if TYPE_CHECKING:
-    from oarpy.transport.agent.programs import Modules
 
 _BOOTSTRAP = """\
 import marshal, os, sys
@@ -101,11 +97,10 @@ def _program(state_directory: str, machine_root: str, config: ChannelConfig, ent
         "device_rules": config.device_rules,
     }
     if entry == "service":
-        programs: dict[str, object] = {"commands": (node_command.NAMES, command_modules(), COMMAND)}
+        adopter = f"SETTINGS = {settings!r}\n{_beginning('logins.adopter')}"
+        settings["commands"] = node_command.NAMES, command_modules(), COMMAND
         if config.log_ins:
-            adopter = f"SETTINGS = {settings!r}\n{_beginning('logins.adopter')}"
-            programs["adopter"] = agent_modules(), adopter
-        settings |= programs
+            settings["adopter"] = agent_modules(), adopter
     return marshal.dumps((LOADER + _beginning(entry), agent_modules(), settings), MARSHALLED)
 
 

@@ -59,10 +59,12 @@ SAME_PROGRAM = """{0}.program = {1}.program AND {0}.program_size = {1}.program_s
 _OF_PROGRAM = """user_name = %(user)s AND program = %(program)s AND program_size = %(size)s
     AND program_date = %(date)s AND arguments = %(arguments)s"""
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('oarpy rates', 0))"
+_NEEDED = f"""EXISTS (SELECT FROM mapped_jobs m JOIN jobs j USING (job_id)
+                 WHERE m.live AND j.user_name = r.user_name AND {SAME_PROGRAM.format("m", "r")})"""
+"""The condition that jobs are placed by the rate ``r``: they wait, or run."""
 _FORGET_AGED = f"""
-    DELETE FROM application_rates r WHERE measured_at < now() - %(age)s * interval '1 second' AND NOT EXISTS (
-        SELECT FROM mapped_jobs m JOIN jobs j USING (job_id)
-        WHERE m.live AND j.user_name = r.user_name AND {SAME_PROGRAM.format("m", "r")})
+    DELETE FROM application_rates r
+    WHERE measured_at < now() - %(age)s * interval '1 second' AND NOT {_NEEDED}
 """  # noqa: S608 - a condition of this file
 _KNOWN = f"""
     SELECT node_type, size_name, rate FROM application_rates
@@ -138,13 +140,10 @@ _LIST = """
     FROM application_rates WHERE %(user)s::text IS NULL OR user_name = %(user)s
     ORDER BY user_name, program, program_date, arguments, node_type, size_name
 """
-# The jobs that wait or run are placed by their rates.
 _FORGET = f"""
     DELETE FROM application_rates r
     WHERE (%(user)s::text IS NULL OR user_name = %(user)s) AND (%(program)s::text IS NULL OR program = %(program)s)
-      AND NOT EXISTS (
-        SELECT FROM mapped_jobs m JOIN jobs j USING (job_id)
-        WHERE m.live AND j.user_name = r.user_name AND {SAME_PROGRAM.format("m", "r")})
+      AND NOT {_NEEDED}
 """  # noqa: S608 - a condition of this file
 _TYPES = SQL("""
     SELECT DISTINCT {0}::text FROM resources

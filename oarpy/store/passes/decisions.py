@@ -14,7 +14,7 @@ from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent
 from oarpy.store.events import log as log_events
 from oarpy.store.jobs import suspensions
-from oarpy.store.jobs.kill_requests import GAVE_WAY, ask_once, in_words
+from oarpy.store.jobs.kill_requests import GAVE_WAY, NEEDED, ask_once
 from oarpy.store.refusals import refusals_of, set_wise, set_wise_of_all
 
 _LAST_INSTANT = 32_503_679_999.0
@@ -294,7 +294,7 @@ def kill(connection: Connection, jobs: Sequence[int], types: Sequence[str]) -> N
     suspended = suspensions.ask_for_others(connection, jobs, types) if jobs else set()
     ends = [(job, GAVE_WAY) for job in jobs if job not in suspended]
     to_kill = ask_once(connection, ends, "metascheduler")
-    log(connection, [(job, GAVE_WAY, in_words(GAVE_WAY)) for job in to_kill])
+    log(connection, [(job, GAVE_WAY, NEEDED) for job in to_kill])
 
 
 @set_wise_of_all

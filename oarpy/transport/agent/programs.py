@@ -15,9 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    Modules = tuple[str, dict[str, tuple[str, bytes]]]
-    """The version of Python that compiled modules, and the source and the code of each by its name."""
-
+Modules = tuple[str, dict[str, tuple[str, bytes]]]
+"""The version of Python that compiled modules, and the source and the code of each by its name."""
 MARSHALLED = 4
 """The format of ``marshal`` that every Python reads."""
 LOADER = """
