@@ -176,8 +176,9 @@ class SnapshotReader:
         nodes. ``without`` are runs of ids of waiting jobs that are left out, too: then no job has a turn.
         """
         self._forget_others(connection)
-        self._refresh_platform(connection, now)
+        # before it is asked whether slices have rows: a job that comes in between has not its own without them
         rows = self._rows.read(connection, without)
+        self._refresh_platform(connection, now)
         self._read_parts(connection)
         withheld = refusals_of(connection).withheld()
         reserved = snapshot_rows.reserved(connection)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from oarpy.store.jobs import bags, submissions
-from oarpy.store.passes import bag_promises
+from oarpy.store.passes import bag_promises, snapshot_rows
 from oarpy.wire.messages import Start
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
@@ -59,6 +60,24 @@ def test_a_bag_is_promised_the_end_of_its_last_task(cluster: SmallCluster) -> No
     assert promise(cluster, tasks[0]) == 30
     assert cluster.states(tasks) == ["Running"] * 4 + ["Waiting"] * 6
     assert cluster.events(tasks[0])[0] == "PROMISED"
+
+
+def test_a_bag_that_comes_while_a_pass_reads_is_promised_by_the_next(
+    cluster: SmallCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, tasks = snapshot_rows.site, list[int]()
+
+    def site(connection: Connection, conditions: Iterable[str] = ()) -> tuple[int, bool, list[bool]]:
+        found = asked(connection, conditions)
+        if not tasks:
+            tasks.extend(submit(cluster, 2))
+        return found
+
+    monkeypatch.setattr(snapshot_rows, "site", site)
+    cluster.plan()
+    assert cluster.states(tasks) == ["Waiting", "Waiting"]
+    cluster.settle()
+    assert kinds(cluster, tasks[0]) == ["PROMISED"]
 
 
 def test_the_promise_comes_forward_when_tasks_end_early(cluster: SmallCluster) -> None:
